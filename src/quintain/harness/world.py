@@ -1,0 +1,94 @@
+"""What a world is: tools, tasks and a verifier. The base class of every user's own world."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Awaitable, Generator, Mapping
+from typing import Any, ClassVar, Literal
+
+from quintain.interface.canonical import canonical_json, digest
+from quintain.interface.episode import Episode, Verdict
+from quintain.interface.messages import Action, Message, Observation
+from quintain.interface.tasks import Task
+from quintain.interface.tools import Toolset
+from quintain.interface.view import View
+
+Solution = Generator[Action, tuple[Observation, ...], None]
+"""A reference solution: yields actions, is sent their observations, ends after an answer."""
+
+_resources: dict[tuple[type, bytes], Any] = {}
+
+
+class World:
+    """One instance per episode, so nothing leaks between episodes.
+
+    `reset`, the `@tool` methods, `verify`, `user` and `close` may be sync or async; a sync tool runs off
+    the event loop. An exception of a tool becomes a typed error observation.
+
+    Class attributes:
+        name: name of the world, as tasks spell it.
+        instructions: what the system message says before the tools.
+        snapshots: `exact` (state is saved and restored), `replay` (the logged calls are run again) or `none`.
+    """
+
+    name: ClassVar[str] = ""
+    instructions: ClassVar[str] = ""
+    snapshots: ClassVar[Literal["exact", "replay", "none"]] = "exact"
+
+    def __init__(self, **options: Any) -> None:
+        """Takes the recipe's `[world.options]`; override it to accept some."""
+        if options:
+            raise TypeError(f"world {self.name!r} takes no options, found {', '.join(options)}")
+
+    @classmethod
+    def shared(cls, **options: Any) -> Any:
+        """Heavy read-only resources (a search index): made once per process, kept out of snapshots."""
+        return None
+
+    @classmethod
+    def resources(cls, **options: Any) -> Any:
+        """The result of `shared(**options)`, made at the first call in this process."""
+        key = (cls, canonical_json(options))
+        if key not in _resources:
+            _resources[key] = cls.shared(**options)
+        return _resources[key]
+
+    def toolset(self) -> Toolset:
+        """The tools of this instance: its `@tool` methods."""
+        return Toolset.of(self)
+
+    def data_digest(self) -> str:
+        """Digest of the world's data, written into every episode."""
+        return digest({"world": self.name})
+
+    def reset(self, task: Task) -> Awaitable[None] | None:
+        """Prepares the state for a task."""
+        return None
+
+    def verify(self, task: Task, episode: Episode) -> Verdict | Awaitable[Verdict]:
+        """Judges an episode. Runs on an instance restored from the last snapshot."""
+        raise NotImplementedError(f"world {self.name!r} has no verify()")
+
+    def close(self) -> Awaitable[None] | None:
+        """Frees what `reset` took."""
+        return None
+
+    def user(self, view: View) -> Message | None | Awaitable[Message | None]:
+        """What the user says after an answer; None ends the episode."""
+        return None
+
+    def milestones(self, task: Task) -> Mapping[str, bool]:
+        """Sub-steps of a task and whether each is done, read after every turn."""
+        return {}
+
+    def solution(self, task: Task) -> Solution:
+        """A reference solution through the tools alone, for the oracle agent."""
+        raise NotImplementedError(f"world {self.name!r} has no solution()")
+
+    def snapshot(self) -> bytes:
+        """The state as bytes: by default the instance's attributes, pickled."""
+        return pickle.dumps(self.__dict__, protocol=pickle.HIGHEST_PROTOCOL)
+
+    def restore(self, state: bytes) -> None:
+        """Takes a state back. Only snapshots this process's user wrote may be given (they are pickles)."""
+        self.__dict__ = pickle.loads(state)

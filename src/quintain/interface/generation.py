@@ -1,0 +1,77 @@
+"""What an engine takes and gives: token ids in, token ids out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol, runtime_checkable
+
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How the next tokens are drawn.
+
+    Attributes:
+        max_tokens: upper bound of generated tokens, the stop token included.
+        temperature: 0 takes the most probable token.
+        top_p: smallest set of tokens whose probability reaches this is kept (1 = all).
+        top_k: this many most probable tokens are kept (0 = all).
+        stop: generation ends after one of these token ids (it is part of the result).
+        seed: with the session and the position, it fixes the random draws.
+    """
+
+    max_tokens: int = 128
+    temperature: float = 1.0
+    top_p: float = 1.0
+    top_k: int = 0
+    stop: tuple[int, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """Tokens an engine sampled, with what the trainer needs to know of them.
+
+    Attributes:
+        ids: generated token ids `[T]`, the stop token included.
+        logprobs: log-probability of each id under the model at temperature 1, nothing cut `[T]`.
+        sampled_logprobs: under the distribution it was really drawn from (temperature, top-p, top-k) `[T]`.
+        finish: `stop` (a stop token ended it) or `length`.
+        version: version of the policy's weights that produced it.
+        extras: anything more an engine gives (expert routing, sampling masks).
+    """
+
+    ids: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    sampled_logprobs: tuple[float, ...]
+    finish: FinishReason
+    version: int = 0
+    extras: Mapping[str, Any] = field(default_factory=dict)
+
+
+@runtime_checkable
+class Engine(Protocol):
+    """Generates tokens. Two real implementations: `inference.local` (in process) and vLLM."""
+
+    @property
+    def version(self) -> int:
+        """Version of the weights now in use; `update` raises it by one."""
+        ...
+
+    async def generate(self, ids: Sequence[int], *, session: str, group: str, sampling: Sampling) -> Generation:
+        """Continues `ids`.
+
+        A session's calls extend each other, so its KV cache stays alive between them; calls of one
+        group start with the same tokens, so those are computed once.
+        """
+        ...
+
+    async def release(self, session: str) -> None:
+        """Forgets a session's cache."""
+        ...
+
+    async def update(self, weights: Any) -> int:
+        """Takes new weights once no generation is under way; returns the new version."""
+        ...
