@@ -73,7 +73,7 @@ class World:
         """Frees what `reset` took."""
         return None
 
-    def user(self, view: View) -> Message | None | Awaitable[Message | None]:
+    def user(self, view: View) -> Message | Awaitable[Message | None] | None:
         """What the user says after an answer; None ends the episode."""
         return None
 

@@ -157,7 +157,7 @@ class Toolset:
 
     @classmethod
     def of(cls, *sources: Any) -> Toolset:
-        """Tools of functions made with `@tool`, of `Tool` objects, and of the `@tool` methods of an instance or class."""
+        """Tools of `@tool` functions, `Tool` objects and the `@tool` methods of an instance or class."""
         found: list[Tool] = []
         for source in sources:
             if isinstance(source, Tool):
