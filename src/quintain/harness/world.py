@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Awaitable, Generator, Mapping
+from random import Random
 from typing import Any, ClassVar, Literal
 
 from quintain.interface.canonical import canonical_json, digest
@@ -25,7 +26,7 @@ class World:
     `reset`, the `@tool` methods, `verify`, `user` and `close` may be sync or async; a sync tool runs off
     the event loop. An exception of a tool becomes a typed error observation.
 
-    Class attributes:
+    Attributes:
         name: name of the world, as tasks spell it.
         instructions: what the system message says before the tools.
         snapshots: `exact` (state is saved and restored), `replay` (the logged calls are run again) or `none`.
@@ -34,6 +35,7 @@ class World:
     name: ClassVar[str] = ""
     instructions: ClassVar[str] = ""
     snapshots: ClassVar[Literal["exact", "replay", "none"]] = "exact"
+    seed: int = 0
 
     def __init__(self, **options: Any) -> None:
         """Takes the recipe's `[world.options]`; override it to accept some."""
@@ -52,6 +54,13 @@ class World:
         if key not in _resources:
             _resources[key] = cls.shared(**options)
         return _resources[key]
+
+    @property
+    def random(self) -> Random:
+        """A generator seeded by the episode; part of the state from its first use on."""
+        if "_random" not in self.__dict__:
+            self._random = Random(self.seed)
+        return self._random
 
     def toolset(self) -> Toolset:
         """The tools of this instance: its `@tool` methods."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quintain.interface.errors import FormatError, InputError, ToolErrorKind
+from quintain.interface.errors import FormatError, FormatErrorKind, InputError, ToolErrorKind
 from quintain.interface.generation import Generation
 
 FORMAT_CALL_ID = "format"
@@ -119,6 +119,7 @@ class Observation:
         content: the text the agent reads.
         value: the validated JSON result (None on error).
         error: kind of the tool's error, or `"format"`.
+        format_kind: for `"format"`, which rule was broken.
         seconds: time the call took.
         fault: the injected fault's kind ("" without one).
     """
@@ -130,6 +131,7 @@ class Observation:
     error: ToolErrorKind | Literal["format", ""] = ""
     seconds: float = 0.0
     fault: str = ""
+    format_kind: FormatErrorKind | Literal[""] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,3 +152,8 @@ class Turn:
         found = [observation.call_id for observation in self.observations]
         if found != expected:
             raise ValueError(f"observations must answer calls {expected}, found {found}")
+
+    @property
+    def malformed(self) -> bool:
+        """True if the text could not be understood, or a call names no tool or does not fit its schema."""
+        return any(observation.error == "format" for observation in self.observations)

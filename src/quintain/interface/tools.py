@@ -11,9 +11,9 @@ import inspect
 import json
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar, overload
+from typing import Any, Literal, TypeVar, overload
 
 import docstring_parser
 import jsonschema
@@ -26,6 +26,17 @@ from quintain.interface.errors import FormatError, InputError
 _MARK = "__quintain_tool__"
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+_Validator = jsonschema.Draft202012Validator
+
+
+def _compile(name: str, schema: dict[str, Any]) -> _Validator:
+    try:
+        _Validator.check_schema(schema)
+    except jsonschema.exceptions.SchemaError as error:
+        raise InputError(f"tool {name!r}: not a JSON Schema: {error.message}") from None
+    return _Validator(schema)
 
 
 class ResultError(Exception):
@@ -45,6 +56,9 @@ class Tool:
         function: called with the arguments as keywords; None for a tool known by its schema alone.
         arguments_model: turns validated JSON arguments into the function's Python types.
         result_type: turns the function's result into JSON.
+
+    Raises:
+        InputError: a schema is not a valid JSON Schema.
     """
 
     name: str
@@ -55,6 +69,16 @@ class Tool:
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
     arguments_model: type[BaseModel] | None = field(default=None, compare=False, repr=False)
     result_type: TypeAdapter[Any] | None = field(default=None, compare=False, repr=False)
+    _validators: tuple[_Validator, _Validator | None] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self._validators is None:
+            made = (_compile(self.name, self.parameters), _compile(self.name, self.result) if self.result else None)
+            object.__setattr__(self, "_validators", made)
+
+    def bind(self, function: Callable[..., Any] | None) -> Tool:
+        """The same tool (and the same compiled schemas) with another function behind it."""
+        return replace(self, function=function)
 
     def spec(self) -> dict[str, Any]:
         """What the digest covers and `tools.lock` stores."""
@@ -65,17 +89,9 @@ class Tool:
             "result": self.result,
         }
 
-    @cached_property
-    def _arguments_validator(self) -> jsonschema.Draft202012Validator:
-        return jsonschema.Draft202012Validator(self.parameters)
-
-    @cached_property
-    def _result_validator(self) -> jsonschema.Draft202012Validator | None:
-        return jsonschema.Draft202012Validator(self.result) if self.result else None
-
     def check_arguments(self, arguments: Any) -> FormatError | None:
         """What is wrong with the arguments of a call, in one line; None if nothing is."""
-        error = jsonschema.exceptions.best_match(self._arguments_validator.iter_errors(arguments))
+        error = jsonschema.exceptions.best_match(self._schema_of(0).iter_errors(arguments))
         if error is None:
             return None
         return FormatError("arguments", f"{self.name}: {_explain(error)}. Expected {self.signature()}")
@@ -109,11 +125,17 @@ class Tool:
             value = json.loads(json.dumps(value, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
             raise ResultError(f"{self.name} returned {type(value).__name__}, which is no JSON: {error}") from None
-        if self._result_validator is not None:
-            problem = jsonschema.exceptions.best_match(self._result_validator.iter_errors(value))
+        if self.result:
+            problem = jsonschema.exceptions.best_match(self._schema_of(1).iter_errors(value))
             if problem is not None:
                 raise ResultError(f"{self.name} returned a wrong result: {_explain(problem)}")
         return value
+
+    def _schema_of(self, which: Literal[0, 1]) -> _Validator:
+        assert self._validators is not None
+        validator = self._validators[which]
+        assert validator is not None
+        return validator
 
     def signature(self) -> str:
         """A short form for prompts and error messages, `search(query: string, limit?: integer)`."""
@@ -144,7 +166,7 @@ class Toolset:
     """An ordered set of tools with a digest.
 
     Raises:
-        InputError: two tools share a name, or a schema is not a valid JSON Schema.
+        InputError: two tools share a name.
     """
 
     def __init__(self, tools: Iterable[Tool]) -> None:
@@ -152,7 +174,6 @@ class Toolset:
         for one in tools:
             if one.name in self._tools:
                 raise InputError(f"two tools are named {one.name!r}")
-            _check_schema(one)
             self._tools[one.name] = one
 
     @classmethod
@@ -163,7 +184,7 @@ class Toolset:
             if isinstance(source, Tool):
                 found.append(source)
             elif hasattr(source, _MARK):
-                found.append(_bind(getattr(source, _MARK), source))
+                found.append(getattr(source, _MARK).bind(source))
             else:
                 found.extend(_methods(source))
         return cls(found)
@@ -201,16 +222,6 @@ class Toolset:
         return self._tools[name].check_arguments(arguments)
 
 
-def _check_schema(one: Tool) -> None:
-    for label, schema in (("parameters", one.parameters), ("result", one.result)):
-        if schema is None:
-            continue
-        try:
-            jsonschema.Draft202012Validator.check_schema(schema)
-        except jsonschema.exceptions.SchemaError as error:
-            raise InputError(f"tool {one.name!r}: {label} is not a JSON Schema: {error.message}") from None
-
-
 def _methods(source: Any) -> Iterator[Tool]:
     """`@tool` methods in the order of definition, base classes first."""
     owner = source if inspect.isclass(source) else type(source)
@@ -218,20 +229,7 @@ def _methods(source: Any) -> Iterator[Tool]:
     for name in names:
         spec = getattr(getattr(owner, name), _MARK, None)
         if spec is not None:
-            yield _bind(spec, None if inspect.isclass(source) else getattr(source, name))
-
-
-def _bind(spec: Tool, function: Callable[..., Any] | None) -> Tool:
-    return Tool(
-        spec.name,
-        spec.description,
-        spec.parameters,
-        spec.result,
-        spec.read_only,
-        function,
-        spec.arguments_model,
-        spec.result_type,
-    )
+            yield spec.bind(None if inspect.isclass(source) else getattr(source, name))
 
 
 @overload

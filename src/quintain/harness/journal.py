@@ -1,0 +1,239 @@
+"""The journal: append-only, one record a turn, written before the next turn starts.
+
+A record is handed to the kernel in one write, so it survives SIGKILL; the end of an episode is fsynced,
+so it survives power loss. Records of many episodes interleave. World snapshots go into a pack file beside
+it, written before the record that refers to them. A torn tail (power loss, full disk) is cut off on open
+and kept in a file of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from quintain.interface.episode import Budget, Episode, Usage
+from quintain.interface.errors import InfraError, InputError
+from quintain.interface.messages import Message, Turn
+from quintain.interface.records import (
+    SCHEMA,
+    end_to_json,
+    episode_from_json,
+    message_to_json,
+    start_to_json,
+    turn_to_json,
+)
+
+
+class JournalError(InfraError):
+    """The journal can't be written (a full disk): the run stops, everything journaled so far is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotRef:
+    """Where a snapshot lies in the pack file."""
+
+    offset: int
+    length: int
+    sha256: str
+
+
+@dataclass(slots=True)
+class Unfinished:
+    """An episode without an end: what is needed to go on with it.
+
+    Attributes:
+        id: the episode's id.
+        start: its start record.
+        turns: its turn records, in order.
+    """
+
+    id: str
+    start: dict[str, Any]
+    turns: list[dict[str, Any]] = field(default_factory=list)
+
+
+class Journal:
+    """One folder: `journal.jsonl` and `snapshots.pack`.
+
+    Raises:
+        InputError: the folder belongs to a newer version, or a record in the middle is damaged.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.path = folder / "journal.jsonl"
+        repair_tail(self.path)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._records = os.open(self.path, flags, 0o644)
+        self._pack = os.open(folder / "snapshots.pack", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._pack_end = os.fstat(self._pack).st_size
+        self._known: dict[bytes, SnapshotRef] = {}
+        self._next_sync: asyncio.Future[None] | None = None
+        self._running_sync: asyncio.Future[None] | None = None
+
+    def start(self, episode: Episode, budget: Budget, state: bytes | None) -> None:
+        """Records an episode before its first turn, with the world's state after `reset`."""
+        record = start_to_json(episode, budget) | {"snapshot": self._keep(state)}
+        self._write("start", episode.id, 0, record)
+
+    def turn(
+        self, episode: str, index: int, turn: Turn, usage: Usage, milestones: tuple[str, ...], state: bytes | None
+    ) -> None:
+        """Records a turn and the state after it, before the next one starts."""
+        record = {
+            "turn": turn_to_json(turn),
+            "usage": usage,
+            "milestones": milestones,
+            "snapshot": self._keep(state),
+        }
+        self._write("turn", episode, index, record)
+
+    def user(self, episode: str, index: int, said: Message, state: bytes | None) -> None:
+        """Records what the user said after the answer of turn `index`, and the state after it."""
+        self._write("user", episode, index, {"user": message_to_json(said), "snapshot": self._keep(state)})
+
+    async def end(self, episode: Episode) -> None:
+        """Records the end; returns once it is on disk. Waiting episodes share one fsync."""
+        self._write("end", episode.id, len(episode.turns), end_to_json(episode))
+        await self._fsync()
+
+    def load_state(self, reference: dict[str, Any] | None) -> bytes | None:
+        """The world's state a record refers to; None if it kept none.
+
+        Raises:
+            InputError: the pack file is damaged.
+        """
+        if reference is None:
+            return None
+        packed = os.pread(self._pack, reference["length"], reference["offset"])
+        if hashlib.sha256(packed).hexdigest() != reference["sha256"]:
+            raise InputError(f"{self.folder / 'snapshots.pack'}: damaged at byte {reference['offset']}")
+        return zlib.decompress(packed)
+
+    def state_at(self, episode: str, turns: int) -> bytes | None:
+        """The world's state after `turns` turns of an episode, for a branch; None if the world keeps none.
+
+        Raises:
+            InputError: the journal has no such point.
+        """
+        reference: dict[str, Any] | None = None
+        found = False
+        for record in read_records(self.path):
+            at = record["index"] + (record["kind"] != "start")
+            if record["episode"] == episode and record["kind"] != "end" and at == turns:
+                reference, found = record["snapshot"], True
+        if not found:
+            raise InputError(f"{self.path}: no episode {episode!r} with {turns} turns")
+        return self.load_state(reference)
+
+    def close(self) -> None:
+        """Closes the files."""
+        os.close(self._records)
+        os.close(self._pack)
+
+    def _write(self, kind: str, episode: str, index: int, record: dict[str, Any]) -> None:
+        line = orjson.dumps({"v": SCHEMA, "kind": kind, "episode": episode, "index": index, **record}) + b"\n"
+        _append(self._records, line, self.path)
+
+    def _keep(self, state: bytes | None) -> SnapshotRef | None:
+        if state is None:
+            return None
+        key = hashlib.sha256(state).digest()
+        if key not in self._known:
+            packed = zlib.compress(state, 1)
+            _append(self._pack, packed, self.folder / "snapshots.pack")
+            reference = SnapshotRef(self._pack_end, len(packed), hashlib.sha256(packed).hexdigest())
+            self._known[key] = reference
+            self._pack_end += len(packed)
+        return self._known[key]
+
+    async def _fsync(self) -> None:
+        """Waits for an fsync that begins after this call; everybody who asks meanwhile shares it."""
+        if self._next_sync is None:
+            self._next_sync = asyncio.ensure_future(self._sync_after(self._running_sync))
+        await asyncio.shield(self._next_sync)
+
+    async def _sync_after(self, running: asyncio.Future[None] | None) -> None:
+        if running is not None and not running.done():
+            await asyncio.wait([running])
+        self._running_sync, self._next_sync = self._next_sync, None
+        await asyncio.get_running_loop().run_in_executor(None, _sync_files, self._pack, self._records)
+
+
+def _sync_files(*descriptors: int) -> None:
+    for descriptor in descriptors:
+        os.fdatasync(descriptor)
+
+
+def _append(descriptor: int, data: bytes, path: Path) -> None:
+    try:
+        written = os.write(descriptor, data)
+    except OSError as error:
+        raise JournalError(f"{path}: {error.strerror}; free space and run the same command again") from error
+    if written < len(data):
+        os.ftruncate(descriptor, os.fstat(descriptor).st_size - written)
+        raise JournalError(
+            f"{path}: disk full, {written} of {len(data)} bytes fit; free space and run the same command again"
+        )
+
+
+def repair_tail(path: Path) -> int:
+    """Cuts a torn last record off into `<name>.torn`; returns the number of bytes cut."""
+    if not path.exists():
+        return 0
+    data = path.read_bytes()
+    end = data.rfind(b"\n") + 1
+    tail = data[end:]
+    if tail:
+        with open(path.with_suffix(path.suffix + ".torn"), "ab") as file:
+            file.write(tail + b"\n")
+        os.truncate(path, end)
+    return len(tail)
+
+
+def read_records(path: Path) -> Iterator[dict[str, Any]]:
+    """Every record of a journal file, in order. A torn tail is passed over.
+
+    Raises:
+        InputError: the file is missing, damaged in the middle, or of a newer schema.
+    """
+    if not path.is_file():
+        raise InputError(f"journal not found: {path}")
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            if not line.endswith(b"\n"):
+                return
+            try:
+                record = orjson.loads(line)
+            except orjson.JSONDecodeError as error:
+                raise InputError(f"{path}:{number}: damaged record: {error}") from None
+            if record["v"] > SCHEMA:
+                raise InputError(f"{path}:{number}: schema {record['v']} is newer than {SCHEMA}; update quintain")
+            yield record
+
+
+def read_journal(folder: Path) -> tuple[list[Episode], list[Unfinished]]:
+    """Finished episodes in the order they ended, and those that were interrupted."""
+    live: dict[str, Unfinished] = {}
+    finished: list[Episode] = []
+    for record in read_records(folder / "journal.jsonl"):
+        identity = record["episode"]
+        if record["kind"] == "start":
+            live[identity] = Unfinished(identity, record)
+        elif record["kind"] == "turn":
+            live[identity].turns.append(record)
+        elif record["kind"] == "user":
+            live[identity].turns[-1] |= {"user": record["user"], "snapshot": record["snapshot"]}
+        else:
+            one = live.pop(identity)
+            finished.append(episode_from_json(identity, one.start, one.turns, record))
+    return finished, list(live.values())

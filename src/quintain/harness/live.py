@@ -1,0 +1,222 @@
+"""One running episode: the world's instance, its snapshots, and what has been used so far."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from quintain.harness.calls import CallTimeout, error_observation, parallel, run_call
+from quintain.harness.threads import settle
+from quintain.harness.world import World
+from quintain.interface.episode import Budget, Episode, LimitKind, Outcome, Usage
+from quintain.interface.errors import InfraError, InputError
+from quintain.interface.messages import Action, Call, Message, Observation, Turn
+from quintain.interface.records import TokenRecord
+from quintain.interface.tasks import Task
+from quintain.interface.tools import Toolset
+from quintain.interface.view import View
+
+WorldFactory = Callable[[], World]
+
+
+def episode_seed(seed: int, task_id: str, sample: int) -> int:
+    """A seed for one episode, the same on every machine."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{task_id}/{sample}".encode()).digest()[:6])
+
+
+class Live:
+    """The world side of one episode while it runs."""
+
+    def __init__(self, task: Task, factory: WorldFactory, budget: Budget, header: Episode) -> None:
+        self.task = task
+        self.factory = factory
+        self.budget = budget
+        self.header = header
+        self.turns: list[Turn] = []
+        self.tokens = TokenRecord()
+        self.usage = Usage()
+        self.milestones: tuple[str, ...] = ()
+        self.user_messages: dict[int, Message] = {}
+        self.state: bytes | None = None
+        self.world = factory()
+        self.toolset: Toolset = self.world.toolset()
+        self._calls_done: list[tuple[str, dict[str, Any]]] = []
+        self._began = time.monotonic()
+
+    async def open(self) -> None:
+        """Resets the world to the task."""
+        await self._reset(self.world)
+        self.state = self._snapshot()
+
+    async def _reset(self, world: World) -> None:
+        world.seed = self.header.seed
+        await settle(world.reset, self.task)
+
+    def view(self) -> View:
+        """What the agent may see."""
+        return View(
+            self.header.id,
+            self.task.id,
+            self.header.messages,
+            self.toolset,
+            tuple(self.turns),
+            self.remaining(),
+            self.header.seed,
+            self.tokens.ids,
+            dict(self.user_messages),
+        )
+
+    def remaining(self) -> Budget:
+        """What is left of the budget."""
+        used, budget = self.usage, self.budget
+        return replace(
+            budget,
+            turns=budget.turns - used.turns,
+            tool_calls=budget.tool_calls - used.tool_calls,
+            tokens=budget.tokens - used.tokens,
+            seconds=max(0.0, budget.seconds - self.elapsed()),
+            format_errors=budget.format_errors - used.format_errors,
+        )
+
+    def elapsed(self) -> float:
+        """Seconds used, those before an interruption included."""
+        return self.usage.seconds + time.monotonic() - self._began
+
+    def limit(self) -> LimitKind | None:
+        """The bound that is reached; None if the episode may go on."""
+        left = self.remaining()
+        kinds: tuple[LimitKind, ...] = ("format_errors", "turns", "tool_calls", "tokens", "seconds")
+        return next((kind for kind in kinds if getattr(left, kind) <= 0), None)
+
+    async def observe(self, action: Action) -> tuple[Observation, ...]:
+        """Runs the action's calls. An infra error is retried once from the snapshot; if it comes back it is
+        the agent's doing, so that crashing a tool is no way to dodge a bad score."""
+        try:
+            return await self._run_calls(action)
+        except InfraError:
+            await self._go_back(self.state, [])
+        try:
+            return await self._run_calls(action)
+        except InfraError as error:
+            await self._go_back(self.state, [])
+            return tuple(error_observation(call, "infra", str(error)) for call in action.calls)
+
+    async def _run_calls(self, action: Action) -> tuple[Observation, ...]:
+        allowed = self.budget.tool_calls - self.usage.tool_calls
+        calls = action.calls[:allowed]
+        over = tuple(
+            error_observation(call, "exception", f"not run: {len(action.calls)} calls > {allowed} left")
+            for call in action.calls[allowed:]
+        )
+        if parallel(action, self.toolset):
+            return tuple(await self._run_all(calls)) + over
+        done: list[Observation] = []
+        state = self.state
+        for index, call in enumerate(calls):
+            if index:
+                state = self._snapshot()
+            done.append(await self._run_one(call, state, list(calls[:index])))
+        return tuple(done) + over
+
+    async def _run_one(self, call: Call, state: bytes | None, before: list[Call]) -> Observation:
+        try:
+            return await run_call(call, self.toolset, self.budget)
+        except CallTimeout as timeout:
+            await self._go_back(state, before)
+            return timeout.observation
+
+    async def _run_all(self, calls: tuple[Call, ...]) -> list[Observation]:
+        """Read-only calls at once; if one is abandoned the instance is replaced when all have ended."""
+        results = await asyncio.gather(
+            *(run_call(call, self.toolset, self.budget) for call in calls), return_exceptions=True
+        )
+        observations, hung = [], False
+        for result in results:
+            if isinstance(result, CallTimeout):
+                hung = True
+                observations.append(result.observation)
+            elif isinstance(result, BaseException):
+                raise result
+            else:
+                observations.append(result)
+        if hung:
+            await self._go_back(self.state, [])
+        return observations
+
+    async def _go_back(self, state: bytes | None, before: list[Call]) -> None:
+        """Replaces the instance by one in the state before a call.
+
+        Args:
+            state: the snapshot, for worlds that keep exact ones.
+            before: calls of the current turn that had run already, for worlds that replay.
+        """
+        kind = self.world.snapshots
+        if kind == "none":
+            raise InfraError(f"world {self.world.name!r} keeps no snapshots, so it can't go back")
+        world = self.factory()
+        if kind == "exact":
+            assert state is not None
+            world.restore(state)
+        else:
+            await self._reset(world)
+            for name, arguments in [*self._calls_done, *((call.tool, call.arguments) for call in before)]:
+                await run_call(Call("replay", name, arguments), world.toolset(), self.budget)
+        self.world, self.toolset = world, world.toolset()
+
+    def record(self, action: Action, observations: tuple[Observation, ...]) -> Turn:
+        """Adds a turn and what it used."""
+        turn = Turn(action, observations)
+        self.turns.append(turn)
+        self.tokens.add(action)
+        self._calls_done += [(call.tool, call.arguments) for call in action.calls]
+        used = self.usage
+        used.turns += 1
+        used.tool_calls += sum(1 for one in observations if one.error != "format")
+        used.format_errors += turn.malformed
+        used.context_tokens += len(action.context)
+        if action.generation is not None:
+            used.tokens += len(action.generation.ids)
+        done = self.world.milestones(self.task)
+        self.milestones = tuple(dict.fromkeys([*self.milestones, *(name for name, is_done in done.items() if is_done)]))
+        self.state = self._snapshot()
+        return turn
+
+    def say(self, said: Message) -> None:
+        """Adds what the user said after the last turn."""
+        self.user_messages[len(self.turns)] = said
+        self.state = self._snapshot()
+
+    def _snapshot(self) -> bytes | None:
+        return self.world.snapshot() if self.world.snapshots == "exact" else None
+
+    async def rebuild(self, turns: list[Turn], said: dict[int, Message], usage: Usage, state: bytes | None) -> None:
+        """Takes the position after `turns` of an earlier episode: a resume or a branch."""
+        for turn in turns:
+            self.turns.append(turn)
+            self.tokens.add(turn.action)
+            self._calls_done += [(call.tool, call.arguments) for call in turn.action.calls]
+        self.user_messages = dict(said)
+        self.usage = replace(usage)
+        if self.world.snapshots == "exact" and state is None:
+            raise InputError(f"episode {self.header.id!r}: no snapshot after turn {len(turns)}")
+        await self._go_back(state, [])
+        self.state = state
+
+    def finish(self, outcome: Outcome) -> Episode:
+        """The record so far, without a verdict."""
+        self.usage.seconds = self.elapsed()
+        self._began = time.monotonic()
+        return replace(
+            self.header,
+            turns=tuple(self.turns),
+            outcome=outcome,
+            usage=replace(self.usage),
+            segments=self.tokens.segments,
+            spans=tuple(self.tokens.spans),
+            milestones=self.milestones,
+            user_messages=dict(self.user_messages),
+        )

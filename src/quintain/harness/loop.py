@@ -1,0 +1,291 @@
+"""The episode loop: asks the agent, runs its calls, keeps the journal, asks the world for its verdict."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+
+from quintain.harness.calls import format_observation
+from quintain.harness.journal import Journal, JournalError, Unfinished
+from quintain.harness.live import Live, WorldFactory, episode_seed
+from quintain.harness.threads import settle
+from quintain.harness.world import World
+from quintain.interface.episode import Budget, Digests, Episode, Outcome, Usage, Verdict
+from quintain.interface.errors import InfraError, InputError, QuintainError
+from quintain.interface.messages import Action, Message, message
+from quintain.interface.records import message_from_json, turn_from_json
+from quintain.interface.tasks import Task
+from quintain.interface.view import Agent
+
+OnEpisode = Callable[[Episode], None]
+
+
+class Harness:
+    """Runs episodes of one world: the world side, kept apart from the agent's decisions.
+
+    Args:
+        world: the world's class, or a function that makes a fresh instance.
+        budget: what one episode may use.
+        journal: where turns are written before the next one starts; None keeps nothing on disk.
+        concurrency: episodes under way at once in `rollout`.
+        dialect: digest of the dialect, recorded in every episode.
+        seed: with the task and the sample it fixes each episode's seed.
+    """
+
+    def __init__(
+        self,
+        world: WorldFactory,
+        *,
+        budget: Budget | None = None,
+        journal: Journal | None = None,
+        concurrency: int = 32,
+        dialect: str = "",
+        seed: int = 0,
+    ) -> None:
+        self.factory = world
+        self.budget = budget or Budget()
+        self.journal = journal
+        self.concurrency = concurrency
+        self.seed = seed
+        sample = world()
+        self.world_name = sample.name
+        self.instructions = sample.instructions
+        self.digests = Digests(sample.toolset().digest, dialect, sample.data_digest())
+
+    async def run(self, task: Task, agent: Agent, *, sample: int = 0) -> Episode:
+        """Runs one episode of a task; `sample` tells the episodes of one task apart."""
+        header = self._header(task, agent, f"{task.id}#{sample}", episode_seed(self.seed, task.id, sample))
+        live = Live(task, self.factory, self.budget, header)
+        opened = await self._open(live)
+        if opened is not None:
+            return await self._conclude(live, opened, agent)
+        return await self._play(live, agent)
+
+    async def resume(self, unfinished: Unfinished, task: Task, agent: Agent) -> Episode:
+        """Goes on with an interrupted episode after its last journaled turn."""
+        start, turns = unfinished.start, unfinished.turns
+        header = replace(self._header(task, agent, unfinished.id, start["seed"]), version=start["policy"])
+        live = Live(task, self.factory, self.budget, header)
+        last = turns[-1] if turns else start
+        said = {at + 1: message_from_json(one["user"]) for at, one in enumerate(turns) if one.get("user")}
+        usage = Usage(**last["usage"]) if turns else Usage()
+        live.milestones = tuple(last["milestones"]) if turns else ()
+        state = self.journal.load_state(last["snapshot"]) if self.journal else None
+        await live.rebuild([turn_from_json(one["turn"]) for one in turns], said, usage, state)
+        if turns and live.turns[-1].action.answer is not None and len(turns) not in said:
+            return await self._after_answer(live, agent)
+        return await self._play(live, agent)
+
+    async def branch(
+        self, episode: Episode, turn: int, task: Task, agent: Agent, *, state: bytes | None, name: str
+    ) -> Episode:
+        """Rewinds to just before turn `turn` and goes on from there as a new episode with a parent.
+
+        Args:
+            episode: the original; it is never touched.
+            turn: number of turns to keep.
+            task: its task.
+            agent: who decides from here on.
+            state: the world's snapshot at that point (`Journal.state_at`); None for worlds that replay.
+            name: tells the branches of one point apart.
+        """
+        if not 0 <= turn <= len(episode.turns):
+            raise InputError(f"episode {episode.id!r} has {len(episode.turns)} turns; can't branch at {turn}")
+        header = self._header(task, agent, f"{episode.id}+{turn}{name}", episode.seed)
+        live = Live(task, self.factory, self.budget, replace(header, parent=(episode.id, turn)))
+        kept = list(episode.turns[:turn])
+        said = {at: one for at, one in episode.user_messages.items() if at <= turn}
+        await live.rebuild(kept, said, _usage_of(episode, turn), state)
+        if self.journal:
+            self.journal.start(live.header, self.budget, live.state)
+            for index, one in enumerate(kept):
+                self.journal.turn(live.header.id, index, one, live.usage, live.milestones, None)
+        return await self._play(live, agent)
+
+    async def rollout(
+        self,
+        tasks: Sequence[Task],
+        agent: Agent,
+        *,
+        samples: int = 1,
+        done: Iterable[Episode] = (),
+        unfinished: Iterable[Unfinished] = (),
+        on_episode: OnEpisode | None = None,
+    ) -> list[Episode]:
+        """Runs `samples` episodes of every task, `concurrency` at once.
+
+        Args:
+            tasks: what to run.
+            agent: who decides.
+            samples: episodes per task.
+            done: episodes that already exist; they are returned, not run again.
+            unfinished: interrupted episodes; they go on where they stopped.
+            on_episode: told of every episode as it ends.
+
+        Returns:
+            All episodes, ordered by task and sample.
+        """
+        have = {episode.id: episode for episode in done}
+        torn = {one.id: one for one in unfinished}
+        slots = asyncio.Semaphore(self.concurrency)
+
+        async def one(task: Task, sample: int) -> Episode:
+            identity = f"{task.id}#{sample}"
+            if identity in have:
+                return have[identity]
+            async with slots:
+                episode = await (
+                    self.resume(torn[identity], task, agent)
+                    if identity in torn
+                    else self.run(task, agent, sample=sample)
+                )
+            if on_episode:
+                on_episode(episode)
+            return episode
+
+        async with asyncio.TaskGroup() as group:
+            jobs = [group.create_task(one(task, sample)) for task in tasks for sample in range(samples)]
+        return [job.result() for job in jobs]
+
+    def _header(self, task: Task, agent: Agent, identity: str, seed: int) -> Episode:
+        system = [message("system", self.instructions)] if self.instructions else []
+        return Episode(
+            id=identity,
+            task_id=task.id,
+            cluster=task.cluster or task.id,
+            template=task.template,
+            tags=task.tags,
+            world=self.world_name,
+            digests=self.digests,
+            agent=agent.name,
+            version=agent.version,
+            messages=(*system, message("user", task.prompt)),
+            turns=(),
+            outcome=Outcome("infra_error", detail="not finished"),
+            verdict=None,
+            usage=Usage(),
+            seed=seed,
+        )
+
+    async def _open(self, live: Live) -> Outcome | None:
+        """Resets the world, with one retry; returns an outcome if that fails."""
+        problem = await _attempt(live.open)
+        if problem is not None:
+            problem = await _attempt(live.open)
+        if self.journal:
+            self.journal.start(live.header, self.budget, live.state)
+        return Outcome("infra_error", detail=f"reset failed twice: {problem}") if problem else None
+
+    async def _play(self, live: Live, agent: Agent) -> Episode:
+        while True:
+            limit = live.limit()
+            if limit is not None:
+                return await self._conclude(live, Outcome("limit", limit), agent)
+            action = await self._ask(live, agent)
+            if isinstance(action, Outcome):
+                return await self._conclude(live, action, agent)
+            problem = await self._step(live, action)
+            if problem is not None:
+                return await self._conclude(live, problem, agent)
+            if action.answer is not None:
+                return await self._after_answer(live, agent)
+
+    async def _step(self, live: Live, action: Action) -> Outcome | None:
+        """Runs an action's calls and journals the turn."""
+        try:
+            if action.error is not None:
+                observations: tuple = (format_observation(action.error),)  # type: ignore[type-arg]
+            else:
+                observations = await live.observe(action)
+        except InfraError as error:
+            return Outcome("infra_error", detail=str(error))
+        turn = live.record(action, observations)
+        if self.journal:
+            index = len(live.turns) - 1
+            live.usage.seconds, spent = live.elapsed(), live.usage.seconds
+            self.journal.turn(live.header.id, index, turn, live.usage, live.milestones, live.state)
+            live.usage.seconds = spent
+        return None
+
+    async def _ask(self, live: Live, agent: Agent) -> Action | Outcome:
+        """The agent's next action. An engine's infra error is retried once; any other error is the agent's."""
+        for last_try in (False, True):
+            try:
+                async with asyncio.timeout(live.remaining().seconds):
+                    return await agent.act(live.view())
+            except TimeoutError:
+                return Outcome("limit", "seconds")
+            except JournalError:
+                raise
+            except InfraError as error:
+                if last_try:
+                    return Outcome("infra_error", detail=f"engine failed twice: {error}")
+            except QuintainError:
+                raise
+            except Exception as error:
+                return Outcome("agent_error", detail=f"{type(error).__name__}: {error}"[:300])
+        raise AssertionError("unreachable")
+
+    async def _after_answer(self, live: Live, agent: Agent) -> Episode:
+        """Lets the world play the user; without a reply the episode is over."""
+        said: Message | None = None
+        if type(live.world).user is not World.user:
+            said = await settle(live.world.user, live.view())
+        if said is None:
+            kind = "declined" if live.turns[-1].action.declines else "answered"
+            return await self._conclude(live, Outcome(kind), agent)  # type: ignore[arg-type]
+        live.say(said)
+        if self.journal:
+            self.journal.user(live.header.id, len(live.turns) - 1, said, live.state)
+        return await self._play(live, agent)
+
+    async def _conclude(self, live: Live, outcome: Outcome, agent: Agent) -> Episode:
+        episode = live.finish(outcome)
+        if outcome.kind != "infra_error":
+            episode = await self._judge(live, episode)
+        if type(live.world).close is not World.close:
+            await _attempt(lambda: settle(live.world.close))
+        await agent.release(episode.id)
+        if self.journal:
+            await self.journal.end(episode)
+        return episode
+
+    async def _judge(self, live: Live, episode: Episode) -> Episode:
+        """The verdict, on a fresh instance restored from the last snapshot where the world keeps exact ones."""
+        verdict: Verdict | None = None
+        problem: Exception | None = None
+        for _ in range(2):
+            world = live.world
+            if world.snapshots == "exact" and live.state is not None:
+                world = self.factory()
+                world.restore(live.state)
+            try:
+                verdict = await settle(world.verify, live.task, episode, seconds=self.budget.seconds)
+                break
+            except Exception as error:
+                problem = error
+        if verdict is None or verdict.infra:
+            reasons = verdict.reasons if verdict else (f"verify failed twice: {type(problem).__name__}: {problem}",)
+            return replace(episode, outcome=Outcome("infra_error", detail="; ".join(reasons)[:300]))
+        return replace(episode, verdict=verdict)
+
+
+async def _attempt(action: Callable[[], Awaitable[None]]) -> Exception | None:
+    """Runs a world's own code; whatever it raises is returned."""
+    try:
+        await action()
+    except Exception as error:
+        return error
+    return None
+
+
+def _usage_of(episode: Episode, turns: int) -> Usage:
+    """What the first `turns` turns used; seconds start anew."""
+    usage = Usage(turns=turns)
+    for turn in episode.turns[:turns]:
+        usage.tool_calls += sum(1 for one in turn.observations if one.error != "format")
+        usage.format_errors += turn.malformed
+        usage.context_tokens += len(turn.action.context)
+        usage.tokens += len(turn.action.generation.ids) if turn.action.generation else 0
+    return usage

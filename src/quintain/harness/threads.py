@@ -1,0 +1,75 @@
+"""Runs blocking functions off the event loop, on threads that can be abandoned.
+
+A standard pool waits for its threads at exit and counts a hung one as busy for ever. Here a call that runs
+past its time is simply left behind on its daemon thread, and the next call gets another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any
+
+_Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
+
+
+class _Worker:
+    def __init__(self) -> None:
+        self.jobs: SimpleQueue[_Job] = SimpleQueue()
+        threading.Thread(target=self._run, daemon=True, name="quintain-world").start()
+
+    def _run(self) -> None:
+        while True:
+            function, loop, future = self.jobs.get()
+            result: Any = None
+            failure: BaseException | None = None
+            try:
+                result = function()
+            except BaseException as error:
+                failure = error
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(self._deliver, future, result, failure)
+
+    def _deliver(self, future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+        _idle.append(self)
+        if future.done():  # abandoned, and it came back after all
+            return
+        if failure is None:
+            future.set_result(result)
+        elif isinstance(failure, Exception):
+            future.set_exception(failure)
+        else:  # SystemExit or KeyboardInterrupt raised by a tool must not end the run
+            future.set_exception(RuntimeError(f"{type(failure).__name__}: {failure}"))
+
+
+_idle: list[_Worker] = []
+
+
+async def off_loop(function: Callable[[], Any], seconds: float | None = None) -> Any:
+    """Runs `function` on a thread of its own and awaits its result.
+
+    Raises:
+        TimeoutError: it ran past `seconds`; it is abandoned, its result discarded.
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[Any] = loop.create_future()
+    worker = _idle.pop() if _idle else _Worker()
+    worker.jobs.put((function, loop, future))
+    if seconds is None:
+        return await future
+    async with asyncio.timeout(seconds):
+        return await future
+
+
+async def settle(function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> Any:
+    """Calls a function of a world, sync (off the loop) or async, within a time limit.
+
+    Raises:
+        TimeoutError: it ran past `seconds`.
+    """
+    if asyncio.iscoroutinefunction(function):
+        async with asyncio.timeout(seconds):
+            return await function(*arguments)
+    return await off_loop(lambda: function(*arguments), seconds)
