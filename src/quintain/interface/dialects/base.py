@@ -27,7 +27,11 @@ class Codec(Protocol):
         ...
 
     def special(self, token: str) -> int:
-        """Id of a special token."""
+        """Id of a special token.
+
+        Raises:
+            InputError: the tokenizer has none of that name.
+        """
         ...
 
 
@@ -35,12 +39,24 @@ class Codec(Protocol):
 class Dialect(Protocol):
     """How messages look as tokens for one family of models."""
 
-    id: str
-    version: str
+    @property
+    def id(self) -> str:
+        """Name in the registry."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Raised by every change of the tokens written or of what is read."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Digest of id and version."""
+        ...
 
     @property
     def stop(self) -> tuple[int, ...]:
-        """Ids that end an agent's turn."""
+        """Ids that end an agent's turn, the one `write` uses first."""
         ...
 
     def prompt(self, messages: Sequence[Message], toolset: Toolset) -> list[int]:
