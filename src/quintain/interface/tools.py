@@ -120,8 +120,9 @@ class Tool:
                 first = error.errors()[0]
                 place = ".".join(str(part) for part in first["loc"]) or "result"
                 raise ResultError(f"{self.name} returned {type(value).__name__}; {place}: {first['msg']}") from None
-            value = self.result_type.dump_python(checked, mode="json")
         try:
+            if self.result_type is not None:
+                value = self.result_type.dump_python(checked, mode="json")
             value = json.loads(json.dumps(value, allow_nan=False))
         except (TypeError, ValueError, RecursionError) as error:
             raise ResultError(f"{self.name} returned {type(value).__name__}, which is no JSON: {error}") from None

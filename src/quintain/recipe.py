@@ -1,0 +1,238 @@
+"""A recipe: one TOML file that says what to run. Unknown keys, wrong types and missing files are one-line errors."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from quintain.interface.episode import Budget
+from quintain.interface.errors import InputError
+from quintain.training.config import SFTConfig
+
+
+class Section(BaseModel):
+    """A table of a recipe; unknown keys are errors."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ModelSection(Section):
+    """`[model]`: what is trained and how it reads and writes."""
+
+    base: str = "smollm2-135m"
+    """Path, hub id, or `smollm2-135m` (the embedded default)."""
+    dialect: str = "hermes-compact"
+    """How messages look as tokens."""
+
+
+class WorldSection(Section):
+    """`[world]`: where the agent acts."""
+
+    world: str = "quintain.worlds.desk:Desk"
+    """`module:Class`; the recipe's folder is on the import path."""
+    options: dict[str, Any] = {}
+    """Passed to the class."""
+
+
+class BudgetSection(Section):
+    """`[budget]`: what one episode may use; the defaults are those of `Budget`."""
+
+    turns: int = Field(Budget.turns, ge=1)
+    tool_calls: int = Field(Budget.tool_calls, ge=1)
+    tokens: int = Field(Budget.tokens, ge=1)
+    seconds: float = Field(Budget.seconds, gt=0)
+    call_seconds: float = Field(Budget.call_seconds, gt=0)
+    observation_bytes: int = Field(Budget.observation_bytes, ge=64)
+    format_errors: int = Field(Budget.format_errors, ge=1)
+
+    def budget(self) -> Budget:
+        """As the harness takes it."""
+        return Budget(**self.model_dump())
+
+
+class PoolSection(Section):
+    """`[pools.NAME]`: a set of tasks, from a file or from the world's own generator."""
+
+    file: Path | None = Field(None, strict=False)
+    """JSON Lines of tasks, relative to the recipe."""
+    split: Literal["train", "eval"] | None = None
+    """Which side of the world's split by entity to generate from."""
+    count: int = Field(100, ge=1)
+    """Number of tasks to generate."""
+    seed: int = 0
+    """Seed of the generator."""
+    languages: list[str] = ["en"]
+    """Languages of the prompts."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> PoolSection:
+        if (self.file is None) == (self.split is None):
+            raise ValueError("needs either `file` or `split`")
+        return self
+
+
+class SamplingSection(Section):
+    """`[sampling]` of a stage: how the model's tokens are drawn."""
+
+    temperature: float = Field(1.0, ge=0)
+    """1 measures the policy itself, the one reinforcement learning trains; 0 is greedy."""
+    top_p: float = Field(1.0, gt=0, le=1)
+    top_k: int = Field(0, ge=0)
+    max_tokens: int = Field(128, ge=1)
+    """Bound of one turn."""
+
+
+class Stage(Section):
+    """What all stages share."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
+    """Name of the stage's folder in the run."""
+
+
+class RolloutStage(Stage):
+    """Plays tasks with an agent and keeps the episodes."""
+
+    kind: Literal["rollout"]
+    pool: str
+    agent: str = "oracle"
+    """`oracle`, or the name of a training stage, or `base`."""
+    samples: int = Field(1, ge=1)
+    sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
+
+
+class SFTStage(Stage):
+    """Supervised fine-tuning on the episodes of earlier stages."""
+
+    kind: Literal["sft"]
+    data: list[str]
+    """Names of rollout stages."""
+    start: str = "base"
+    """`base` or the name of an earlier training stage."""
+    only: Literal["success", "all"] = "success"
+    """Which episodes are learnt from."""
+    train: SFTConfig = SFTConfig()
+
+
+class EvalStage(Stage):
+    """Measures a model on a pool."""
+
+    kind: Literal["eval"]
+    pool: str
+    model: str = "base"
+    """`base` or the name of a training stage."""
+    samples: int = Field(2, ge=1)
+    """Episodes per task: pass@1 is their mean, pass@k needs at least k."""
+    sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
+
+
+AnyStage = Annotated[RolloutStage | SFTStage | EvalStage, Field(discriminator="kind")]
+
+
+class Recipe(Section):
+    """The whole file."""
+
+    name: str
+    seed: int = 0
+    """Every other seed follows from it."""
+    concurrency: int = Field(32, ge=1)
+    """Episodes under way at once."""
+    model: ModelSection = ModelSection()
+    world: WorldSection = WorldSection()
+    budget: BudgetSection = BudgetSection()  # type: ignore[call-arg]
+    pools: dict[str, PoolSection]
+    stages: list[AnyStage]
+
+    @model_validator(mode="after")
+    def _names_resolve(self) -> Recipe:
+        seen: dict[str, str] = {}
+        for stage in self.stages:
+            _check_references(stage, seen, self.pools)
+            if stage.name in seen:
+                raise ValueError(f"stages: two stages are named {stage.name!r}")
+            seen[stage.name] = stage.kind
+        return self
+
+
+def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSection]) -> None:
+    def need(key: str, name: str, kinds: tuple[str, ...], extra: tuple[str, ...] = ()) -> None:
+        allowed = [*extra, *(one for one, kind in seen.items() if kind in kinds)]
+        if name not in allowed:
+            found = ", ".join(allowed) or "none yet"
+            raise ValueError(f"stage {stage.name!r}: {key} = {name!r} is not known there; allowed: {found}")
+
+    if hasattr(stage, "pool") and stage.pool not in pools:
+        raise ValueError(f"stage {stage.name!r}: pool = {stage.pool!r}; pools: {', '.join(pools)}")
+    if stage.kind == "rollout":
+        need("agent", stage.agent, ("sft",), ("oracle", "base"))
+    if stage.kind == "sft":
+        need("start", stage.start, ("sft",), ("base",))
+        for name in stage.data:
+            need("data", name, ("rollout",))
+    if stage.kind == "eval":
+        need("model", stage.model, ("sft",), ("base",))
+
+
+def load_recipe(path: Path) -> Recipe:
+    """Reads and checks a recipe.
+
+    Raises:
+        InputError: the file is missing, is no TOML, or a key is unknown or of the wrong type.
+    """
+    if not path.is_file():
+        raise InputError(f"recipe not found: {path}")
+    try:
+        table = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
+    recipe = recipe_from_table(table, str(path))
+    for name, pool in recipe.pools.items():
+        if pool.file is not None and not (path.parent / pool.file).is_file():
+            raise InputError(f"{path}: pools.{name}.file: no such file: {path.parent / pool.file}")
+    return recipe
+
+
+def recipe_from_table(table: dict[str, Any], where: str) -> Recipe:
+    """Checks a parsed recipe.
+
+    Raises:
+        InputError: names the first wrong key and what is allowed.
+    """
+    try:
+        return Recipe.model_validate(table)
+    except ValidationError as error:
+        raise InputError(f"{where}: {_explain(error, table)}") from None
+
+
+def _explain(error: ValidationError, table: dict[str, Any]) -> str:
+    first = error.errors()[0]
+    place = [part for part in first["loc"] if part not in ("rollout", "sft", "eval") or part in table]
+    key = ".".join(str(part) for part in place)
+    if first["type"] == "extra_forbidden":
+        return f"unknown key {key!r}; allowed: {', '.join(_allowed(first['loc']))}"
+    if first["type"] == "missing":
+        return f"missing key {key!r}"
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return f"{key}: {message}" if key else message
+    return f"{key}: {message[0].lower()}{message[1:]}, found {first['input']!r}"
+
+
+def _allowed(location: tuple[int | str, ...]) -> list[str]:
+    """Keys of the table an unknown key stands in."""
+    owner: Any = Recipe
+    kinds: dict[str, Any] = {"rollout": RolloutStage, "sft": SFTStage, "eval": EvalStage}
+    for part in location[:-1]:
+        if part in kinds and owner in (list[AnyStage], "stages"):
+            owner = kinds[str(part)]
+        elif part == "stages":
+            owner = "stages"
+        elif part == "pools":
+            owner = "pools"
+        elif owner == "pools":
+            owner = PoolSection
+        elif isinstance(part, str) and isinstance(owner, type) and part in owner.model_fields:
+            owner = owner.model_fields[part].annotation
+    return list(getattr(owner, "model_fields", {}))
