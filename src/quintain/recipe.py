@@ -37,16 +37,19 @@ class WorldSection(Section):
     """Passed to the class."""
 
 
+_BUDGET = Budget()
+
+
 class BudgetSection(Section):
     """`[budget]`: what one episode may use; the defaults are those of `Budget`."""
 
-    turns: int = Field(Budget.turns, ge=1)
-    tool_calls: int = Field(Budget.tool_calls, ge=1)
-    tokens: int = Field(Budget.tokens, ge=1)
-    seconds: float = Field(Budget.seconds, gt=0)
-    call_seconds: float = Field(Budget.call_seconds, gt=0)
-    observation_bytes: int = Field(Budget.observation_bytes, ge=64)
-    format_errors: int = Field(Budget.format_errors, ge=1)
+    turns: int = Field(_BUDGET.turns, ge=1)
+    tool_calls: int = Field(_BUDGET.tool_calls, ge=1)
+    tokens: int = Field(_BUDGET.tokens, ge=1)
+    seconds: float = Field(_BUDGET.seconds, gt=0)
+    call_seconds: float = Field(_BUDGET.call_seconds, gt=0)
+    observation_bytes: int = Field(_BUDGET.observation_bytes, ge=64)
+    format_errors: int = Field(_BUDGET.format_errors, ge=1)
 
     def budget(self) -> Budget:
         """As the harness takes it."""

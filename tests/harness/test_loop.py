@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from harness.till import ANSWER, Script, Till, call, do, task
 
+from harness.till import ANSWER, Script, Till, call, do, task
 from quintain import Budget, Harness, Verdict
 from quintain.interface.errors import FormatError, InfraError
 from quintain.interface.generation import Generation
