@@ -1,0 +1,86 @@
+"""A collection of documents: titles, texts in pages, a search index and a digest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from quintain.interface.canonical import digest
+from quintain.interface.errors import InputError
+from quintain.worlds.desk.search import Ranking, fold
+
+PAGE_CHARACTERS = 320
+"""Characters of one page of a document, about 100 tokens of English."""
+
+HITS = 3
+"""Most hits of one search."""
+
+SNIPPET_CHARACTERS = 40
+"""Most characters of the text shown with a hit."""
+
+_SENTENCE = re.compile(r"(?<=[.!?])\s|(?<=[。！？])|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A title, unique in its collection, and a text."""
+
+    title: str
+    text: str
+
+    def pages(self) -> list[str]:
+        """The text in pages of at most `PAGE_CHARACTERS`, cut between words where there is one to cut at."""
+        pages, rest = [], self.text.strip()
+        while len(rest) > PAGE_CHARACTERS:
+            cut = max(rest.rfind(mark, PAGE_CHARACTERS // 2, PAGE_CHARACTERS) for mark in (" ", "\n", "。"))
+            cut = PAGE_CHARACTERS if cut < 0 else cut + 1
+            pages.append(rest[:cut].strip())
+            rest = rest[cut:].strip()
+        return [*pages, rest]
+
+    def snippet(self) -> str:
+        """The first sentence, at most `SNIPPET_CHARACTERS`; "" if the title says as much."""
+        first = _SENTENCE.split(self.text.strip(), maxsplit=1)[0].strip().rstrip(".。")
+        if fold(first) in fold(self.title):
+            return ""
+        return first if len(first) <= SNIPPET_CHARACTERS else first[: SNIPPET_CHARACTERS - 3].rstrip() + "..."
+
+
+class Collection:
+    """Documents with a search index. Read-only after construction, so episodes share one.
+
+    Args:
+        documents: in an order that stays the same.
+        name: for the digest and messages.
+        skipped: how many files were left out, by reason.
+
+    Raises:
+        InputError: there is no document.
+    """
+
+    def __init__(self, documents: Iterable[Document], name: str, skipped: dict[str, int] | None = None) -> None:
+        self.documents = tuple(documents)
+        self.name = name
+        self.skipped = dict(skipped or {})
+        if not self.documents:
+            raise InputError(f"collection {name!r}: no document")
+        self._by_title = {fold(document.title): document for document in reversed(self.documents)}
+        self._ranking = Ranking([(document.title, document.text) for document in self.documents])
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    def search(self, query: str) -> list[Document]:
+        """The at most `HITS` best documents, best first."""
+        return [self.documents[index] for index in self._ranking.best(query, HITS)]
+
+    def find(self, title: str) -> Document | None:
+        """The document of a title; case, accents and width variants do not count."""
+        return self._by_title.get(fold(title.strip()))
+
+    def digest(self) -> str:
+        """Digest of all titles and texts."""
+        content: list[Any] = [[document.title, document.text] for document in self.documents]
+        return digest(content)

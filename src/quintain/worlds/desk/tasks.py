@@ -1,0 +1,120 @@
+"""Makes tasks over the built-in collection, split by entity."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from quintain.interface.errors import InputError
+from quintain.interface.tasks import Task
+from quintain.worlds.desk.atlas import LANGUAGES, Language, atlas, share
+from quintain.worlds.desk.calculator import calculate
+from quintain.worlds.desk.collection import Collection
+from quintain.worlds.desk.phrases import NO_DOCUMENT, NO_VALUE, QUESTIONS
+from quintain.worlds.desk.templates import TEMPLATES, Draft, Draw
+
+Split = Literal["train", "eval"]
+
+_PATIENCE = 60
+"""Draws in a row without a new task after which a template and language count as used up."""
+
+
+def generate(
+    split: Split,
+    n: int,
+    seed: int,
+    languages: Sequence[str] = ("en",),
+    templates: Sequence[str] | None = None,
+    collection: Collection | None = None,
+) -> list[Task]:
+    """Makes `n` different tasks, templates and languages in turn.
+
+    Tasks of `train` and `eval` share no entity, hence no fact. Held-out templates carry the tag
+    `held_out_template` and are part of `eval` only. The same arguments give the same tasks in every process.
+
+    Args:
+        split: `train` or `eval`.
+        n: how many.
+        seed: of the draws.
+        languages: `en`, `zh` or both.
+        templates: names of templates; all that the split may use by default.
+        collection: the index of the built-in collection, if it is at hand.
+
+    Raises:
+        InputError: an argument is unknown, or there are fewer than `n` different tasks.
+    """
+    names = _names(split, templates)
+    unknown = [language for language in languages if language not in LANGUAGES]
+    if unknown or not languages:
+        raise InputError(f"desk languages {list(languages)}: allowed are {', '.join(LANGUAGES)}")
+    draw = Draw(random.Random(f"desk {split} {seed}"), split)
+    index = collection or atlas()
+    turn = [(name, language) for language in LANGUAGES if language in languages for name in names]
+    found: dict[str, Task] = {}
+    while len(found) < n and turn:
+        for pair in list(turn):
+            if len(found) < n and not _add(found, pair[0], pair[1], split, draw, index):
+                turn.remove(pair)
+    if len(found) < n:
+        raise InputError(f"desk: only {len(found)} different {split} tasks of {', '.join(names)}; {n} were asked for")
+    return list(found.values())
+
+
+def _names(split: Split, templates: Sequence[str] | None) -> list[str]:
+    if split not in ("train", "eval"):
+        raise InputError(f"desk split {split!r}: allowed are 'train' and 'eval'")
+    allowed = [name for name, template in TEMPLATES.items() if split == "eval" or not template.held_out]
+    names = list(templates) if templates is not None else allowed
+    wrong = [name for name in names if name not in allowed]
+    if wrong or not names:
+        raise InputError(f"desk template {wrong}: allowed for {split!r} are {', '.join(allowed)}")
+    return names
+
+
+def _add(found: dict[str, Task], name: str, language: Language, split: Split, draw: Draw, index: Collection) -> bool:
+    """Adds one new task; False if none turns up."""
+    for _ in range(_PATIENCE):
+        draft = TEMPLATES[name].draft(draw, language)
+        question = draw.rng.choice(QUESTIONS[name][language]).format(**draft.words)
+        # One wording of a question is enough: the same facts asked again are no new task.
+        asked = "|".join((language, name, *sorted(draft.words.values())))
+        task_id = f"desk-{split}-{name}-{language}-{int(share(asked) * 2**40):010x}"
+        if task_id not in found and _recoverable(draft, index):
+            found[task_id] = _task(task_id, name, language, question, draft)
+            return True
+    return False
+
+
+def _recoverable(draft: Draft, index: Collection) -> bool:
+    """True if the plan really gives the answer: titles found, values on the first page, result as expected."""
+    steps = [step for turn in draft.plan for step in turn]
+    searches = [argument for tool, argument, _ in steps if tool == "search"]
+    hits = [[document.title for document in index.search(query)] for query in searches]
+    if "decline" in draft.answer and not draft.documents:
+        return all(index.find(query) is None for query in searches)
+    if not all(title in titles for title, titles in zip(draft.documents, hits, strict=False)):
+        return False
+    named = draft.words.get("a") not in draft.documents and searches != draft.documents[:1]
+    if named and hits[0][0] != draft.documents[0]:
+        return False
+    pages = [document.pages() for title in draft.documents if (document := index.find(title))]
+    text = " ".join(page[0] for page in pages)
+    results = [calculate(argument) for tool, argument, _ in steps if tool == "calculate"]
+    computed = "number" not in draft.answer or not results or results == [draft.answer["number"]]
+    return len(pages) == len(draft.documents) and computed and all(value in text for _, _, value in draft.facts)
+
+
+def _task(task_id: str, name: str, language: Language, question: str, draft: Draft) -> Task:
+    declined = {"no_document": NO_DOCUMENT, "no_value": NO_VALUE}.get(draft.said)
+    setup: dict[str, Any] = {
+        "documents": draft.documents,
+        "lookups": [draft.answer["decline"]] if draft.said == "no_document" else [],
+        "plan": [[list(step) for step in turn] for turn in draft.plan],
+        "said": declined[language].format(**draft.words) if declined else draft.said,
+        "closing": draft.closing,
+        "facts": [list(fact) for fact in draft.facts],
+    }
+    template = TEMPLATES[name]
+    tags = [f"lang:{language}", f"hops:{template.hops}"] + ["held_out_template"] * template.held_out
+    return Task(task_id, "desk", question, setup, draft.answer, draft.cluster, name, tuple(tags))
