@@ -1,0 +1,199 @@
+"""Tree attention for unmodified transformers models.
+
+A tree is one packed sequence; each token attends to its ancestors and itself only. The attention function
+is registered with transformers under a name of its own and used inside `tree_attention(...)` alone, so the
+same model object keeps generating as before outside.
+
+On CPU the queries are cut into blocks of consecutive tokens. Depth-first order makes every key a block
+can need either an ancestor of its first token or a token of the block itself, so each block is a small
+dense attention and the `[N, N]` mask never exists. On a GPU FlexAttention skips empty blocks itself.
+Masks are built from positions, never from packed indices, so sliding windows stay right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from transformers import AttentionInterface
+
+from quintain.training.tree import PrefixTree
+
+NAME = "quintain_tree"
+BLOCK = 256
+"""Most queries of a block; larger blocks waste more on the masked half, smaller ones cost more calls."""
+
+_LAYER_TYPES = {"full_attention", "sliding_attention"}
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Dense attention problems that together are the tree's attention.
+
+    Attributes:
+        sizes: queries of each block `[B]`, consecutive from token 0.
+        keys: key indices of all blocks, one block after another `[sum of key_sizes]`.
+        key_sizes: keys of each block `[B]`.
+        masks: which of its keys a block's queries may see, each `[1, 1, queries, keys]`; None where causal.
+    """
+
+    sizes: list[int]
+    keys: Tensor
+    key_sizes: list[int]
+    masks: list[Tensor | None]
+
+
+@dataclass(slots=True)
+class Layout:
+    """Masks of one tree on one device, built once per kind of layer and used by every layer of that kind."""
+
+    positions: Tensor
+    ends: Tensor
+    parents: Tensor
+    device: torch.device
+    _blocks: dict[int | None, Blocks] = field(default_factory=dict)
+    _flex: dict[int | None, BlockMask] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tree: PrefixTree, device: torch.device) -> Layout:
+        """The layout of a tree."""
+        return cls(tree.positions, tree.ends, tree.parents, device)
+
+    def blocks(self, window: int | None) -> Blocks:
+        """Dense blocks for a sliding window in tokens (None: full attention)."""
+        if window not in self._blocks:
+            self._blocks[window] = _cut(self, window)
+        return self._blocks[window]
+
+    def flex(self, window: int | None) -> BlockMask:
+        """FlexAttention's block mask for a sliding window in tokens (None: full attention)."""
+        if window not in self._flex:
+            visible = _visibility(self.ends.to(self.device), self.positions.to(self.device), window)
+            size = len(self.ends)
+            self._flex[window] = create_block_mask(
+                lambda batch, head, query, key: visible(query, key), None, None, size, size, device=str(self.device)
+            )
+        return self._flex[window]
+
+
+_current: ContextVar[Layout | None] = ContextVar("quintain_tree_layout", default=None)
+
+
+def supports_trees(model: Any) -> bool:
+    """Whether attention is the only way tokens of this model reach each other, in a form handled here.
+
+    Recurrent, convolutional and chunked layers need the real sequence, and so do soft-capped scores.
+    """
+    config = model.config.get_text_config()
+    layers = set(getattr(config, "layer_types", None) or ["full_attention"])
+    recurrent = bool(getattr(model, "_is_stateful", False)) or not getattr(model, "_supports_attention_backend", False)
+    return layers <= _LAYER_TYPES and not recurrent and not getattr(config, "attn_logit_softcapping", None)
+
+
+@contextmanager
+def tree_attention(model: Any, layout: Layout) -> Iterator[None]:
+    """Inside, the model's attention is that of `layout`; keep the backward pass inside too (checkpointing)."""
+    config = model.config.get_text_config()
+    before = config._attn_implementation
+    token = _current.set(layout)
+    config._attn_implementation = NAME
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+        _current.reset(token)
+
+
+def _visibility(ends: Tensor, positions: Tensor, window: int | None) -> Callable[[Tensor, Tensor], Tensor]:
+    """Whether a query index may attend to a key index: the key is an ancestor or itself, and near enough."""
+
+    def visible(query: Tensor, key: Tensor) -> Tensor:
+        ancestor = (key <= query) & (query < ends[key])
+        return ancestor if window is None else ancestor & (positions[query] - positions[key] < window)
+
+    return visible
+
+
+def _cut(layout: Layout, window: int | None) -> Blocks:
+    visible = _visibility(layout.ends, layout.positions, window)
+    starts = [*range(0, len(layout.ends), BLOCK), len(layout.ends)]
+    keys, masks = [], []
+    for start, stop in pairwise(starts):
+        queries = torch.arange(start, stop)
+        candidates = torch.cat([_ancestors(layout, start), queries])
+        mask = visible(queries[:, None], candidates[None, :])
+        used = mask.any(0)
+        keys.append(candidates[used])
+        masks.append(_unless_causal(mask[:, used], layout.device))
+    return Blocks(
+        sizes=[stop - start for start, stop in pairwise(starts)],
+        keys=torch.cat(keys).to(layout.device),
+        key_sizes=[len(chosen) for chosen in keys],
+        masks=masks,
+    )
+
+
+def _ancestors(layout: Layout, index: int) -> Tensor:
+    """Strict ancestors in order: the tokens before `index` whose descendants reach it `[depth]`."""
+    return torch.nonzero(layout.ends[:index] > index).flatten()
+
+
+def _unless_causal(mask: Tensor, device: torch.device) -> Tensor | None:
+    if mask.shape[0] == mask.shape[1] and torch.equal(mask, torch.ones_like(mask).tril()):
+        return None
+    return mask[None, None].to(device)
+
+
+def _attend(
+    module: torch.nn.Module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Tensor | None,
+    scaling: float | None = None,
+    sliding_window: int | None = None,
+    **_: Any,
+) -> tuple[Tensor, None]:
+    """transformers' attention function: `[1, heads, N, D]` queries to `[1, N, heads, D]` outputs."""
+    layout = _current.get()
+    if layout is None or query.shape[2] != len(layout.ends):
+        raise RuntimeError(f"tree attention called for {query.shape[2]} tokens outside of its `tree_attention` block")
+    if query.device.type == "cuda":
+        output = _compiled_flex()(
+            query, key, value, block_mask=layout.flex(sliding_window), scale=scaling, enable_gqa=True
+        )
+        return output.transpose(1, 2).contiguous(), None
+    return _block_attention(query, key, value, layout.blocks(sliding_window), scaling), None
+
+
+def _block_attention(query: Tensor, key: Tensor, value: Tensor, blocks: Blocks, scaling: float | None) -> Tensor:
+    """`[1, N, heads, D]`: one dense attention per block, its keys gathered in one go."""
+    queries = torch.split(query, blocks.sizes, dim=2)
+    keys = torch.split(key.index_select(2, blocks.keys), blocks.key_sizes, dim=2)
+    values = torch.split(value.index_select(2, blocks.keys), blocks.key_sizes, dim=2)
+    outputs = [
+        F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None, scale=scaling, enable_gqa=True)
+        for q, k, v, mask in zip(queries, keys, values, blocks.masks, strict=True)
+    ]
+    return torch.cat([output.transpose(1, 2) for output in outputs], dim=1)
+
+
+_flex_kernel: Callable[..., Tensor] | None = None
+
+
+def _compiled_flex() -> Callable[..., Tensor]:
+    global _flex_kernel
+    if _flex_kernel is None:
+        _flex_kernel = torch.compile(flex_attention, dynamic=True)
+    return _flex_kernel
+
+
+AttentionInterface.register(NAME, _attend)

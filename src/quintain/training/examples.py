@@ -1,0 +1,140 @@
+"""From an episode to training examples: loss on the agent's own tokens and on nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from quintain.interface.dialects.base import Dialect
+from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
+from quintain.interface.example import Example
+from quintain.interface.messages import Turn
+from quintain.interface.tools import Toolset
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What one turn generated: `ids[start:stop]`; `trained` is False for a malformed turn."""
+
+    start: int
+    stop: int
+    trained: bool
+
+
+def episode_examples(
+    episode: Episode,
+    *,
+    window_turns: int,
+    source: str = "sft",
+    dialect: Dialect | None = None,
+    toolset: Toolset | None = None,
+) -> list[Example]:
+    """Examples for behaviour cloning, one per segment, more for a segment longer than `window_turns` turns.
+
+    A generated token carries weight 1 in exactly one example, its turn's end token included. Context, closing
+    tokens the agent did not generate and malformed turns carry none. Tokens after the last one with loss are
+    dropped.
+
+    A long segment is cut at turn borders into windows that keep the prompt: each holds `window_turns` turns,
+    of which only the later half carries loss (all of them in the first window), so that every turn is learnt
+    with at least half a window of history.
+
+    Args:
+        episode: any; which ones are worth learning from is not decided here.
+        window_turns: longest run of turns in one example.
+        source: label of the examples.
+        dialect: renders an episode without tokens (an oracle's). It is rendered up to its first malformed
+            turn, whose text no dialect can write.
+        toolset: of that episode's world.
+
+    Raises:
+        InputError: the episode has no tokens and no dialect and toolset were given.
+    """
+    examples = []
+    for ids, turns in _records(episode, dialect, toolset):
+        for window_ids, window in _windows(ids, turns, window_turns):
+            example = _example(episode, window_ids, window, source)
+            if example is not None:
+                examples.append(example)
+    return examples
+
+
+def _records(
+    episode: Episode, dialect: Dialect | None, toolset: Toolset | None
+) -> Iterator[tuple[tuple[int, ...], list[_Written]]]:
+    """Ids of each segment and what the turns in it wrote."""
+    if not episode.segments:
+        if dialect is None or toolset is None:
+            raise InputError(f"episode {episode.id} has no tokens: give the dialect and toolset to render it with")
+        yield _render(episode, dialect, toolset)
+        return
+    for number, segment in enumerate(episode.segments):
+        pairs = zip(episode.turns, episode.spans, strict=True)
+        turns = [
+            _Written(span.start, span.stop, trained=turn.action.error is None)
+            for turn, span in pairs
+            if span is not None and span.segment == number
+        ]
+        yield segment.ids, turns
+
+
+def _render(episode: Episode, dialect: Dialect, toolset: Toolset) -> tuple[tuple[int, ...], list[_Written]]:
+    ids = dialect.prompt(episode.messages, toolset)
+    turns: list[_Written] = []
+    for number, turn in enumerate(episode.turns):
+        if turn.action.error is not None:
+            break
+        written = dialect.write(turn.action)
+        turns.append(_Written(len(ids), len(ids) + len(written), trained=True))
+        ids = [*ids, *written, *_answered(episode, number, turn, dialect)]
+    return tuple(ids), turns
+
+
+def _answered(episode: Episode, number: int, turn: Turn, dialect: Dialect) -> Sequence[int]:
+    """Ids of what came back after a turn: observations, what the user said, or nothing at the end."""
+    if turn.observations:
+        return dialect.observe(turn.observations)
+    said = episode.user_messages.get(number + 1)
+    return dialect.say(said) if said else []
+
+
+def _windows(
+    ids: tuple[int, ...], turns: list[_Written], longest: int
+) -> Iterator[tuple[tuple[int, ...], list[_Written]]]:
+    """The segment whole, or windows of `longest` turns that start half a window apart."""
+    if len(turns) <= longest:
+        yield ids, turns
+        return
+    stride = longest - longest // 2
+    prompt = turns[0].start
+    for first in range(0, len(turns) - longest + stride, stride):
+        chosen = turns[first : first + longest]
+        learnt_from = 0 if first == 0 else longest - stride
+        end = turns[first + longest].start if first + longest < len(turns) else len(ids)
+        shift = chosen[0].start - prompt
+        window = [
+            _Written(turn.start - shift, turn.stop - shift, turn.trained and place >= learnt_from)
+            for place, turn in enumerate(chosen)
+        ]
+        yield ids[:prompt] + ids[chosen[0].start : end], window
+
+
+def _example(episode: Episode, ids: tuple[int, ...], turns: list[_Written], source: str) -> Example | None:
+    weights = [0.0] * len(ids)
+    for turn in turns:
+        if turn.trained:
+            weights[turn.start : turn.stop] = [1.0] * (turn.stop - turn.start)
+    length = max((turn.stop for turn in turns if turn.trained), default=0)
+    if not length:
+        return None
+    return Example(
+        ids=ids[:length],
+        weights=tuple(weights[:length]),
+        source=source,
+        cluster=episode.cluster,
+        episode=episode.id,
+        group=episode.task_id,
+        digests=episode.digests,
+        version=episode.version,
+    )

@@ -1,0 +1,225 @@
+"""The training loop: batches in, a trained model, a metrics file and checkpoints out."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from quintain.allocator import keep_freed_memory
+from quintain.interface.errors import InputError, QuintainError
+from quintain.interface.example import Example
+from quintain.training import checkpoint
+from quintain.training.attention import supports_trees
+from quintain.training.checkpoint import Position
+from quintain.training.config import TrainConfig
+from quintain.training.forward import causal_lm, prepare, tree_logprobs
+from quintain.training.objective import Objective
+from quintain.training.optim import adamw, clip_gradients, rate_share, set_learning_rate
+from quintain.training.packing import pack
+
+Batches = Callable[[int], Sequence[Example]]
+"""The examples of an optimiser step by its number. A pure function, so that a resumed run sees the same data."""
+
+Metrics = dict[str, float]
+
+
+class DivergenceError(QuintainError):
+    """Loss or gradient is no number any more: training stops before the step, the last checkpoint stands."""
+
+
+class Trainer:
+    """A model with its optimiser; one `step` per optimiser batch.
+
+    Args:
+        model: a transformers causal LM, with or without adapters.
+        objective: the loss.
+        config: settings.
+    """
+
+    def __init__(self, model: Any, objective: Objective, config: TrainConfig) -> None:
+        self.model = model
+        self.objective = objective
+        self.config = config
+        prepare(model)
+        self.optimizer = adamw(model.parameters(), config.learning_rate, config.weight_decay)
+        self._share = supports_trees(causal_lm(model))
+        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def step(self, examples: Sequence[Example], rate: float) -> Metrics:
+        """One optimiser step over a batch.
+
+        Args:
+            examples: the optimiser batch.
+            rate: share of the peak learning rate.
+
+        Raises:
+            DivergenceError: loss or gradient norm is not finite; the weights are left as they were.
+            InputError: no token carries loss, or an example is longer than a microbatch.
+        """
+        began = time.monotonic()
+        metrics = self._accumulate(examples)
+        norm = float(clip_gradients(self._parameters, self.config.clip))
+        if not (math.isfinite(metrics["loss"]) and math.isfinite(norm)):
+            self.optimizer.zero_grad()
+            raise DivergenceError(f"loss is {metrics['loss']}, gradient norm is {norm}")
+        set_learning_rate(self.optimizer, self.config.learning_rate * rate)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        seconds = time.monotonic() - began
+        return metrics | {
+            "gradient_norm": norm,
+            "learning_rate": self.config.learning_rate * rate,
+            "step_seconds": seconds,
+            "tokens_per_second": metrics["tokens"] / seconds,
+        }
+
+    def _accumulate(self, examples: Sequence[Example]) -> Metrics:
+        trees = pack(examples, self.config.microbatch_tokens, share=self._share)
+        total = sum(tree.loss_weight for tree in trees)
+        if not total:
+            raise InputError(f"none of the {len(examples)} examples of this batch has a token with loss")
+        sums: Metrics = {"loss": 0.0}
+        for tree in trees:
+            with tree_logprobs(self.model, tree) as logprobs:
+                loss = self.objective(logprobs, tree.predictions.to(logprobs.values.device), total)
+                loss.value.backward()  # type: ignore[no-untyped-call]
+            for name, value in loss.metrics.items():
+                sums[name] = sums.get(name, 0.0) + value
+        return sums | {
+            "examples": len(examples),
+            "tokens": sum(len(tree) for tree in trees),
+            "example_tokens": sum(tree.example_tokens for tree in trees),
+            "loss_weight": total,
+            "microbatches": len(trees),
+        }
+
+
+def train(
+    model: Any,
+    batches: Batches,
+    steps: int,
+    objective: Objective,
+    config: TrainConfig,
+    out: Path,
+    *,
+    seconds: float | None = None,
+    title: str = "train",
+) -> Position:
+    """Trains for `steps` steps, or until `seconds` of training are over; resumes from `out` where it can.
+
+    Writes `out/metrics.jsonl` (one line per step) and `out/checkpoints/`. The learning rate follows the
+    progress, which is the larger of the shares of steps and of seconds.
+
+    Args:
+        model: a transformers causal LM, with or without adapters; trained in place.
+        batches: the examples of each step.
+        steps: most optimiser steps.
+        objective: the loss.
+        config: settings.
+        out: folder of the run.
+        seconds: most training seconds, those before an interruption included.
+        title: what the progress bar says.
+
+    Raises:
+        DivergenceError: loss or gradient is not finite; names the step and the checkpoint that stands.
+    """
+    keep_freed_memory()
+    trainer = Trainer(model, objective, config)
+    folder = out / "checkpoints"
+    folder.mkdir(parents=True, exist_ok=True)
+    found = checkpoint.latest(folder)
+    position = checkpoint.restore(found, model, trainer.optimizer) if found else Position()
+    log = MetricsLog(out / "metrics.jsonl", position.step)
+    pace = Pace(steps, seconds, position)
+    saved_at = pace.elapsed
+    with _progress_bar() as bar:
+        task = bar.add_task(title, total=1.0, note="")
+        while not pace.over(position.step):
+            metrics = _step_or_explain(trainer, batches, position.step, pace, found)
+            position = Position(position.step + 1, pace.elapsed)
+            log.write({"step": position.step, "seconds": position.seconds, **metrics})
+            bar.update(task, completed=pace.progress(position.step), note=_status(position.step, metrics))
+            if pace.elapsed - saved_at >= config.checkpoint_seconds:
+                found = checkpoint.save(folder, model, trainer.optimizer, position)
+                saved_at = pace.elapsed
+    return position
+
+
+class Pace:
+    """How far a run is, by steps and by time."""
+
+    def __init__(self, steps: int, seconds: float | None, position: Position) -> None:
+        self._steps = steps
+        self._seconds = seconds
+        self._first = position.step
+        self._began = time.monotonic() - position.seconds
+        self._resumed = position.seconds
+
+    @property
+    def elapsed(self) -> float:
+        """Training seconds, those before an interruption included."""
+        return time.monotonic() - self._began
+
+    def progress(self, step: int) -> float:
+        """Share of the run done after `step` steps, in [0, 1]."""
+        by_time = self.elapsed / self._seconds if self._seconds else 0.0
+        return min(1.0, max(step / self._steps, by_time))
+
+    def rate_progress(self, step: int) -> float:
+        """Progress at the middle of the step that is about to run."""
+        by_steps = (step + 0.5) / self._steps
+        by_time = (self.elapsed + self._mean(step) / 2) / self._seconds if self._seconds else 0.0
+        return min(1.0, max(by_steps, by_time))
+
+    def over(self, step: int) -> bool:
+        """Whether all steps are done, or another would end past the time; the first step always runs."""
+        out_of_time = self._seconds is not None and self.elapsed + self._mean(step) > self._seconds
+        return step >= self._steps or (step > 0 and out_of_time)
+
+    def _mean(self, step: int) -> float:
+        done = step - self._first
+        return (self.elapsed - self._resumed) / done if done else 0.0
+
+
+class MetricsLog:
+    """`metrics.jsonl`: one JSON object per step. Lines past the step resumed from are dropped on opening."""
+
+    def __init__(self, path: Path, step: int) -> None:
+        self._path = path
+        lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+        kept = [line for line in lines[:step] if line.endswith("\n")]
+        partial = path.with_suffix(".partial")
+        partial.write_text("".join(kept))
+        os.replace(partial, path)
+
+    def write(self, row: dict[str, Any]) -> None:
+        """Appends one line."""
+        with self._path.open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _step_or_explain(trainer: Trainer, batches: Batches, step: int, pace: Pace, found: Path | None) -> Metrics:
+    try:
+        return trainer.step(batches(step), rate_share(pace.rate_progress(step), trainer.config.warmup))
+    except DivergenceError as error:
+        remedy = f"lower learning_rate (now {trainer.config.learning_rate:g}) or clip (now {trainer.config.clip:g})"
+        standing = f"{found.name} stands" if found else "there is no checkpoint yet"
+        raise DivergenceError(f"step {step + 1}: {error}; {standing}; {remedy}") from None
+
+
+def _progress_bar() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), TextColumn("{task.fields[note]}"))
+    console = Console(stderr=True)
+    return Progress(*columns, console=console, disable=not console.is_terminal)
+
+
+def _status(step: int, metrics: Metrics) -> str:
+    return f"step {step}  loss {metrics['loss']:.3f}  {metrics['tokens_per_second']:.0f} tokens/s"

@@ -1,0 +1,112 @@
+"""Supervised fine-tuning on episodes: behaviour cloning of the agent's own tokens."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quintain.interface.dialects.base import Dialect
+from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
+from quintain.interface.example import Example
+from quintain.interface.tools import Toolset
+from quintain.training.checkpoint import atomic_folder
+from quintain.training.config import SFTConfig
+from quintain.training.examples import episode_examples
+from quintain.training.loop import Batches, train
+from quintain.training.lora import add_lora
+from quintain.training.objective import cross_entropy
+
+SUMMARY = "training.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What a training run left behind.
+
+    Attributes:
+        model: the trained model; with LoRA the base model with its adapters, not merged.
+        folder: its weights (with LoRA the adapter alone) and the summary.
+        examples: number of examples.
+        steps: optimiser steps.
+        seconds: training seconds.
+    """
+
+    model: Any
+    folder: Path
+    examples: int
+    steps: int
+    seconds: float
+
+
+def run_sft(
+    config: SFTConfig,
+    episodes: Iterable[Episode],
+    model: Any,
+    out: Path,
+    *,
+    dialect: Dialect | None = None,
+    toolset: Toolset | None = None,
+    tokenizer: Any = None,
+) -> Trained:
+    """Fine-tunes a model on episodes, in place; resumes an interrupted run from `out`.
+
+    Args:
+        config: settings.
+        episodes: what to imitate, chosen by the caller.
+        model: a transformers causal LM.
+        out: folder of the run: `metrics.jsonl`, `checkpoints/`, `model/`.
+        dialect: renders episodes without tokens.
+        toolset: of those episodes.
+        tokenizer: saved beside the weights.
+
+    Raises:
+        InputError: no episode yields an example with loss.
+        DivergenceError: the loss is no number any more.
+    """
+    examples = [
+        example
+        for episode in episodes
+        for example in episode_examples(episode, window_turns=config.window_turns, dialect=dialect, toolset=toolset)
+    ]
+    return train_examples(config, examples, model, out, tokenizer=tokenizer)
+
+
+def train_examples(
+    config: SFTConfig, examples: Sequence[Example], model: Any, out: Path, *, tokenizer: Any = None
+) -> Trained:
+    """`run_sft` on ready-made examples."""
+    if not examples:
+        raise InputError("nothing to train on: no episode has a well-formed turn")
+    if config.lora_rank:
+        model = add_lora(model, config.lora_rank, config.seed)
+    batches, steps = shuffled(examples, config.batch_trajectories, config.epochs, config.seed)
+    position = train(model, batches, steps, cross_entropy, config, out, seconds=config.seconds, title="SFT")
+    trained = Trained(model, out / "model", len(examples), position.step, position.seconds)
+    summary = {"examples": trained.examples, "steps": trained.steps, "seconds": trained.seconds}
+    with atomic_folder(trained.folder) as scratch:
+        model.save_pretrained(scratch)
+        if tokenizer is not None:
+            tokenizer.save_pretrained(scratch)
+        (scratch / SUMMARY).write_text(json.dumps({**summary, "config": config.model_dump()}))
+    return trained
+
+
+def shuffled(examples: Sequence[Example], batch: int, epochs: int, seed: int) -> tuple[Batches, int]:
+    """Batches as a function of the step, and the number of steps.
+
+    Every epoch has its own order and is cut into batches of equal size (one more or less), about `batch`.
+    """
+    per_epoch = max(1, round(len(examples) / batch))
+
+    def batch_of(step: int) -> list[Example]:
+        epoch, place = divmod(step, per_epoch)
+        order = list(range(len(examples)))
+        random.Random(f"{seed}/{epoch}").shuffle(order)
+        return [examples[index] for index in order[place::per_epoch]]
+
+    return batch_of, per_epoch * epochs

@@ -1,0 +1,190 @@
+"""A tree's gradients are those of the examples run one by one through the unchanged model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from training_models import VOCABULARY, example, family_of_examples, tiny
+
+from quintain.interface.example import Example
+from quintain.training.attention import Layout, _visibility, supports_trees
+from quintain.training.forward import prepare, tree_logprobs
+from quintain.training.objective import cross_entropy, policy_gradient
+from quintain.training.packing import pack
+from quintain.training.tree import build_tree
+
+ATTENTION_ONLY = ["llama", "qwen3", "gemma3"]
+
+
+def reference_gradients(model: torch.nn.Module, examples: Sequence[Example], advantages: bool) -> dict:
+    """Plain transformers: one sequence at a time, full logits, no sharing."""
+    model.zero_grad()
+    total = sum(sum(one.weights) for one in examples)
+    for one in examples:
+        ids = torch.tensor([one.ids])
+        logprobs = model(input_ids=ids).logits[0, :-1].log_softmax(-1)
+        chosen = logprobs.gather(1, ids[0, 1:, None])[:, 0]
+        weights = torch.tensor(one.weights[1:])
+        if advantages:
+            weights = weights * torch.tensor(one.advantages[1:])
+        (-(weights * chosen).sum() / total).backward()
+    return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
+
+
+def tree_gradients(model: torch.nn.Module, examples: Sequence[Example], objective, budget: int = 10_000) -> dict:
+    model.zero_grad()
+    trees = pack(examples, budget, share=supports_trees(model))
+    total = sum(tree.loss_weight for tree in trees)
+    for tree in trees:
+        with tree_logprobs(model, tree) as logprobs:
+            objective(logprobs, tree.predictions, total).value.backward()
+    return {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
+
+
+def assert_close(found: dict, expected: dict, relative: float = 1e-4) -> None:
+    assert found.keys() == expected.keys()
+    for name, gradient in expected.items():
+        assert (found[name] - gradient).norm() <= relative * gradient.norm(), name
+
+
+@pytest.mark.parametrize("family", [*ATTENTION_ONLY, "qwen3_next"])
+@pytest.mark.parametrize("objective", [cross_entropy, policy_gradient])
+@pytest.mark.parametrize("budget", [10_000, 90])
+def test_gradients_equal_those_of_separate_sequences(family, objective, budget):
+    model = tiny(family)
+    prepare(model)
+    examples = family_of_examples()
+    expected = reference_gradients(model, examples, advantages=objective is policy_gradient)
+    assert_close(tree_gradients(model, examples, objective, budget), expected)
+
+
+@pytest.mark.parametrize("block", [1, 5, 16])
+@pytest.mark.parametrize("family", ATTENTION_ONLY)
+def test_the_size_of_attention_blocks_changes_nothing(family, block, monkeypatch):
+    model = tiny(family)
+    prepare(model)
+    expected = tree_gradients(model, family_of_examples(), cross_entropy)
+    monkeypatch.setattr("quintain.training.attention.BLOCK", block)
+    assert_close(tree_gradients(model, family_of_examples(), cross_entropy), expected)
+
+
+def test_chunks_of_the_head_change_nothing(monkeypatch):
+    model = tiny("qwen3")
+    prepare(model)
+    expected = tree_gradients(model, family_of_examples(), cross_entropy)
+    monkeypatch.setattr("quintain.training.head.CHUNK_ELEMENTS", 7 * VOCABULARY)
+    assert_close(tree_gradients(model, family_of_examples(), cross_entropy), expected)
+
+
+@pytest.mark.parametrize("change", [{"final_logit_softcapping": 3.0}, {"logit_scale": 0.25}, {"logits_scaling": 4.0}])
+def test_logit_transforms_of_the_model_are_part_of_the_log_probabilities(change):
+    model = tiny("llama")
+    prepare(model)
+    for name, value in change.items():
+        setattr(model.config, name, value)
+    one = family_of_examples()[5]
+    tree = build_tree([one])
+    with tree_logprobs(model, tree) as found:
+        values = found.values
+        values.sum().backward()
+    gradient = model.get_output_embeddings().weight.grad.clone()
+    model.zero_grad()
+    logits = model(input_ids=torch.tensor([one.ids])).logits[0]
+    name, value = next(iter(change.items()))
+    finished = {
+        "final_logit_softcapping": lambda: torch.tanh(logits / value) * value,
+        "logit_scale": lambda: logits * value,
+        "logits_scaling": lambda: logits / value,
+    }[name]().log_softmax(-1)
+    expected = finished[tree.predictions.sources, tree.predictions.targets]
+    expected.sum().backward()
+    torch.testing.assert_close(values, expected, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(gradient, model.get_output_embeddings().weight.grad, rtol=1e-3, atol=1e-5)
+
+
+def test_entropy_is_that_of_the_whole_distribution():
+    model = tiny("llama")
+    prepare(model)
+    one = family_of_examples()[5]
+    tree = build_tree([one])
+    with tree_logprobs(model, tree) as found:
+        pass
+    logits = model(input_ids=torch.tensor([one.ids])).logits[0]
+    expected = torch.distributions.Categorical(logits=logits).entropy()[tree.predictions.sources]
+    torch.testing.assert_close(found.entropies, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_one_token_predicts_several_next_tokens():
+    """The branch point's logits serve both targets: its two log-probabilities come from one distribution."""
+    tree = build_tree([example([5, 6, 7]), example([5, 6, 8])])
+    assert len(tree) == 4
+    assert tree.predictions.sources.tolist() == [0, 1, 1]
+    assert tree.predictions.targets.tolist() == [6, 7, 8]
+    assert tree.predictions.weights.tolist() == [2.0, 1.0, 1.0]
+
+
+@pytest.mark.parametrize("family", ATTENTION_ONLY)
+def test_one_example_never_changes_what_another_gets(family):
+    model = tiny(family)
+    prepare(model)
+    prompt, own, others = [5, 9, 3, 7], [11, 12, 13, 14], [[21, 22], [31, 32, 33, 34, 35, 36, 37, 38, 39]]
+    found = []
+    for other in others:
+        tree = build_tree([example(prompt + own), example(prompt + other), example(other + own)])
+        mine = [index for index in range(len(tree.predictions)) if tree.predictions.targets[index] in own]
+        paths = [tree.path(int(tree.predictions.sources[index])) for index in mine]
+        keep = [index for index, path in zip(mine, paths, strict=True) if tree.ids[path][:4].tolist() == prompt]
+        with tree_logprobs(model, tree) as logprobs:
+            found.append(logprobs.values[keep].tolist())
+    assert len(found[0]) == len(own)
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+
+
+def test_the_padding_token_gets_its_input_gradient():
+    """transformers drops it; where a model pads with its end token, that would leave the end token untrained."""
+    model = tiny("llama")
+    assert model.get_input_embeddings().padding_idx == 2
+    prepare(model)
+    ids = torch.tensor([[5, 2, 9, 11]])
+    tree = build_tree([example([5, 2, 9, 11], [0, 0, 1, 1])])
+    found = tree_gradients(model, [example([5, 2, 9, 11], [0, 0, 1, 1])], cross_entropy)["model.embed_tokens.weight"]
+    model.zero_grad()
+    table = model.get_input_embeddings().weight
+    embedded = table[ids]
+    logprobs = model(inputs_embeds=embedded).logits[0].log_softmax(-1)
+    (-(logprobs[1, 9] + logprobs[2, 11]) / tree.loss_weight).backward()
+    torch.testing.assert_close(found[2], table.grad[2], rtol=1e-4, atol=1e-6)
+
+
+def test_a_model_generates_as_before_outside_of_training():
+    model = tiny("gemma3").eval()
+    ids = torch.tensor([[5, 9, 3, 7]])
+    before = model.generate(ids, max_new_tokens=12, do_sample=False)
+    prepare(model)
+    tree_gradients(model, family_of_examples(), cross_entropy)
+    assert torch.equal(before, model.eval().generate(ids, max_new_tokens=12, do_sample=False))
+
+
+@pytest.mark.parametrize("window", [None, 7])
+def test_flex_attention_uses_the_same_visibility(window):
+    tree = build_tree(family_of_examples())
+    size = len(tree)
+    dense = torch.zeros(size, size, dtype=torch.bool)
+    for query in range(size):
+        path = tree.path(query)
+        dense[query, path if window is None else path[-window:]] = True
+    index = torch.arange(size)
+    assert torch.equal(_visibility(tree.ends, tree.positions, window)(index[:, None], index[None, :]), dense)
+    mask = Layout.of(tree, torch.device("cpu")).flex(window)
+    blocks = mask.to_dense()[0, 0].bool()
+    padded = torch.zeros(blocks.shape[0] * 128, blocks.shape[1] * 128, dtype=torch.bool)
+    padded[:size, :size] = dense
+    expected = padded.view(blocks.shape[0], 128, blocks.shape[1], 128).any(3).any(1)
+    assert torch.equal(blocks, expected)
+
+
+def test_models_with_recurrent_layers_fall_back_to_separate_sequences():
+    assert not supports_trees(tiny("qwen3_next"))
+    assert all(supports_trees(tiny(family)) for family in ATTENTION_ONLY)
