@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from quintain.interface.dialects.base import Codec, Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
+from quintain.interface.dialects.deepseek import DeepSeek
 from quintain.interface.dialects.hermes import Hermes, HermesCompact
 from quintain.interface.errors import InputError
 
 __all__ = ["NAMES", "Codec", "Dialect", "TokenizerCodec", "get"]
 
-_DIALECTS: dict[str, type[Hermes | HermesCompact]] = {kind.id: kind for kind in (Hermes, HermesCompact)}
+_DIALECTS: dict[str, Callable[[Codec], Dialect]] = {kind.id: kind for kind in (Hermes, HermesCompact, DeepSeek)}
 
 NAMES = tuple(_DIALECTS)
 """Every dialect `get` knows."""

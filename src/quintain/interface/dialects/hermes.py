@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quintain.interface.dialects import strict_json
-from quintain.interface.dialects.text import Malformed, Part, TextDialect, Token
+from quintain.interface.dialects.text import Calls, Malformed, Part, TextDialect, Token
 from quintain.interface.errors import FormatErrorKind
 from quintain.interface.messages import Action, Message
 from quintain.interface.tools import Tool, Toolset
@@ -30,7 +30,21 @@ _HEAD = re.compile(r"\s*([^\s{]+)\s*")
 _UNCLOSED_FORM: dict[strict_json.Fault, FormatErrorKind] = {"ended": "unclosed", "extra": "prose"}
 """What faults mean where no tag closes a call."""
 
-Calls = list[tuple[str, dict[str, Any]]]
+
+_DOCS = """# Tools
+
+You may call one or more functions to assist with the user query.
+
+You are provided with function signatures within <tools></tools> XML tags:
+<tools>"""
+_FORM = f"""
+</tools>
+
+For each function call, return a json object with function name and arguments within {CALL}{CALL_END} XML tags:
+{CALL}
+{{"name": <function-name>, "arguments": <args-json-object>}}
+{CALL_END}"""
+"""Before and after the list of tools: the text these models were trained with, word for word."""
 
 
 class ChatML(TextDialect):
@@ -66,19 +80,7 @@ class Hermes(ChatML):
         if not len(toolset):
             return []
         lines = "".join("\n" + json.dumps(_function(tool), ensure_ascii=False) for tool in toolset)
-        return [
-            "\n\n" if after_text else "",
-            "# Tools\n\nYou may call one or more functions to assist with the user query.\n\n"
-            "You are provided with function signatures within <tools></tools> XML tags:\n<tools>",
-            lines,
-            "\n</tools>\n\nFor each function call, return a json object with function name and arguments within ",
-            CALL,
-            CALL_END,
-            " XML tags:\n",
-            CALL,
-            '\n{"name": <function-name>, "arguments": <args-json-object>}\n',
-            CALL_END,
-        ]
+        return ["\n\n" if after_text else "", _DOCS, lines, *self._own(_FORM)]
 
     def _observe(self, contents: Sequence[str]) -> list[Part]:
         parts: list[Part] = ["\n", START, "user"]

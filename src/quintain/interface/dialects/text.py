@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
@@ -18,6 +19,8 @@ class Token(str):
 
 
 Part = str | Token
+Calls = list[tuple[str, dict[str, Any]]]
+"""Tool names with arguments, not yet numbered."""
 
 
 class Malformed(Exception):
@@ -138,7 +141,7 @@ class TextDialect(ABC):
         """A turn without its end token."""
 
     @abstractmethod
-    def _read(self, text: str) -> tuple[str, list[tuple[str, dict[str, Any]]], str | None]:
+    def _read(self, text: str) -> tuple[str, Calls, str | None]:
         """Thought, calls and answer of a turn; raises `Malformed`."""
 
     @abstractmethod
@@ -159,6 +162,11 @@ class TextDialect(ABC):
             text = ""
         return ids + (self.codec.encode(text) if text else [])
 
+    def _own(self, text: str) -> list[Part]:
+        """Text the dialect itself supplies, in which the names of markers stand for the tokens."""
+        pieces = re.split("(" + "|".join(map(re.escape, self.markers)) + ")", text)
+        return [Token(piece) if number % 2 else piece for number, piece in enumerate(pieces)]
+
     def _reason(self, action: Action, found: Action) -> str:
         texts = (action.thought, action.answer or "", *(call.tool for call in action.calls))
         guilty = [marker for marker in self.markers if any(marker in text for text in texts)]
@@ -176,5 +184,5 @@ def _token_id(codec: Codec, name: str) -> int | None:
         return None
 
 
-def _content(action: Action) -> tuple[str, list[tuple[str, dict[str, Any]]], str | None]:
+def _content(action: Action) -> tuple[str, Calls, str | None]:
     return action.thought, [(call.tool, call.arguments) for call in action.calls], action.answer
