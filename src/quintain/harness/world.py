@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Generator, Mapping, Sequence
 from random import Random
 from typing import Any, ClassVar, Literal
 
 from quintain.interface.canonical import canonical_json, digest
 from quintain.interface.episode import Episode, Verdict
+from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Message, Observation
 from quintain.interface.tasks import Task
 from quintain.interface.tools import Toolset
@@ -61,6 +62,19 @@ class World:
         if "_random" not in self.__dict__:
             self._random = Random(self.seed)
         return self._random
+
+    @classmethod
+    def generate(cls, split: str, count: int, seed: int, languages: Sequence[str], **options: Any) -> list[Task]:
+        """Makes tasks from the world's data, for recipes without a task file.
+
+        Args:
+            split: `train` or `eval`; what is evaluated shares no content with what is trained on.
+            count: number of tasks.
+            seed: of the choice.
+            languages: of the prompts.
+            options: the recipe's `[world.options]`.
+        """
+        raise InputError(f"world {cls.name!r} has no task generator; give its pools a `file`")
 
     def toolset(self) -> Toolset:
         """The tools of this instance: its `@tool` methods."""

@@ -1,0 +1,174 @@
+"""The command line. Exit codes: 0 ok, 1 ran and failed a gate, 2 wrong input, 130 interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from quintain import __version__
+from quintain.interface.errors import QuintainError
+from quintain.progress import say
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command; wrong input is one line on standard error and exit code 2."""
+    parser = make_parser()
+    options = parser.parse_args(arguments)
+    try:
+        return int(options.command(options))
+    except QuintainError as error:
+        say(f"quintain: {error}")
+        return 2
+    except BrokenPipeError:
+        return 0
+    except KeyboardInterrupt:
+        say("quintain: interrupted; everything finished is kept, run the same command again to go on")
+        return 130
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """All commands with their help."""
+    parser = argparse.ArgumentParser(
+        prog="quintain",
+        description="Turn a base language model into an agent on your own tools and tasks, and measure it honestly.",
+        epilog="Exit codes: 0 ok, 1 ran and failed a gate, 2 wrong input, 130 interrupted (run again to resume).",
+    )
+    parser.add_argument("--version", action="version", version=f"quintain {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_run_commands(commands)
+    _add_look_commands(commands)
+    _add_tools(commands)
+    return parser
+
+
+def _add_run_commands(commands: Any) -> None:
+    one = commands.add_parser(
+        "quickstart",
+        help="the whole line on this machine: measure a base model, train it, measure again, report",
+        description="Measures SmolLM2-135M on questions about a collection of documents, fine-tunes it on reference "
+        "episodes, measures it again on documents it never saw, and writes a report. About 10 minutes on 2 cores.",
+    )
+    one.add_argument("--minutes", type=float, default=None, help="scale training and evaluation to about this long")
+    _add_out(one, "runs/quickstart")
+    one.set_defaults(command=_quickstart)
+
+    one = commands.add_parser("run", help="run a recipe; run it again to resume", description="Runs a recipe's stages.")
+    one.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file, see recipes/")
+    _add_out(one, None)
+    one.set_defaults(command=_run)
+
+
+def _add_look_commands(commands: Any) -> None:
+    one = commands.add_parser(
+        "eval",
+        help="measure a model on a recipe's pool",
+        description="Plays a recipe's pool with one model and prints pass@1, pass@k and pass^k with 95 %% intervals.",
+    )
+    one.add_argument("recipe", type=Path, metavar="RECIPE", help="names world, budget and pools")
+    one.add_argument("--model", default=None, help="path or hub id (default: the recipe's base model)")
+    one.add_argument("--pool", default="eval", help="which pool of the recipe (default: eval)")
+    one.add_argument("--samples", type=int, default=2, help="episodes per task (default: 2)")
+    _add_out(one, "runs/eval")
+    one.set_defaults(command=_eval)
+
+    one = commands.add_parser("report", help="write a run's report again", description="Writes report.json and .html.")
+    one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
+    one.set_defaults(command=_report)
+
+    one = commands.add_parser(
+        "chat",
+        help="ask a trained agent; its thoughts, calls and observations are shown",
+        description="You ask, the agent works with its tools. An empty line or Ctrl-D ends it.",
+    )
+    one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
+    one.add_argument("--stage", default=None, help="which trained stage (default: the last; `base` for the base model)")
+    one.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default)")
+    one.set_defaults(command=_chat)
+
+
+def _add_tools(commands: Any) -> None:
+    one = commands.add_parser("tools", help="lock a world's tools, or check them against the lock")
+    actions = one.add_subparsers(title="actions", metavar="ACTION", required=True)
+    for name, command, help_text in (
+        ("lock", _tools_lock, "record the schemas and the observed shape of results"),
+        ("check", _tools_check, "compare the live tools with the lock; exit 1 if they differ"),
+    ):
+        action = actions.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
+        action.add_argument("recipe", type=Path, metavar="RECIPE", help="names the world")
+        action.add_argument("--lock", type=Path, default=None, help="lock file (default: tools.lock beside the recipe)")
+        action.set_defaults(command=command)
+
+
+def _add_out(parser: argparse.ArgumentParser, default: str | None) -> None:
+    shown = default or "runs/NAME"
+    parser.add_argument("--out", type=Path, default=default, metavar="RUN", help=f"run's folder (default: {shown})")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+
+
+def _quickstart(options: argparse.Namespace) -> int:
+    from quintain.commands import quickstart
+
+    return _finish(quickstart(Path(options.out), options.minutes), options.json)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from quintain.commands import run
+
+    return _finish(run(options.recipe, options.out), options.json)
+
+
+def _eval(options: argparse.Namespace) -> int:
+    from quintain.commands import evaluate
+
+    result = evaluate(options.recipe, options.model, options.pool, options.samples, Path(options.out))
+    return _finish(result, options.json)
+
+
+def _report(options: argparse.Namespace) -> int:
+    from quintain.reporting import report
+
+    for path in report(options.run):
+        print(path)
+    return 0
+
+
+def _chat(options: argparse.Namespace) -> int:
+    from quintain.chat import chat
+
+    chat(options.run, options.stage, options.temperature)
+    return 0
+
+
+def _tools_lock(options: argparse.Namespace) -> int:
+    from quintain.commands import lock_tools
+
+    print(lock_tools(options.recipe, options.lock))
+    return 0
+
+
+def _tools_check(options: argparse.Namespace) -> int:
+    from quintain.commands import check_tools
+
+    differences = check_tools(options.recipe, options.lock)
+    for line in differences or ["the tools are as locked"]:
+        print(line)
+    return 1 if differences else 0
+
+
+def _finish(result: dict[str, Any], as_json: bool) -> int:
+    if as_json:
+        print(json.dumps(result, ensure_ascii=False, indent=1))
+    else:
+        for line in result["lines"]:
+            print(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

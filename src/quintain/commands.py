@@ -1,0 +1,98 @@
+"""What the commands do, without the command line: also the way to use Quintain from a notebook."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from quintain.interface.errors import InputError
+from quintain.pipeline import Finished, run_recipe
+from quintain.progress import say
+from quintain.recipe import Recipe, load_recipe, recipe_from_table
+from quintain.reporting import report
+from quintain.stages import STAGES
+from quintain.workshop import Workshop
+
+QUICKSTART_MINUTES = 10
+"""What the quickstart recipe takes on 2 cores, after installation."""
+
+
+def run(path: Path, folder: Path | None) -> dict[str, Any]:
+    """Runs a recipe into a folder (`runs/NAME` by default), resuming what is there.
+
+    Raises:
+        InputError: the recipe or its inputs are wrong.
+    """
+    recipe = load_recipe(path)
+    return _run(recipe, path.read_text(encoding="utf-8"), path.parent, folder or Path("runs") / recipe.name)
+
+
+def quickstart(folder: Path, minutes: float | None) -> dict[str, Any]:
+    """Runs the quickstart recipe, scaled to about `minutes`."""
+    path = recipes_folder() / "quickstart.toml"
+    recipe = load_recipe(path)
+    if minutes is not None:
+        recipe = scaled(recipe, minutes / QUICKSTART_MINUTES)
+    return _run(recipe, path.read_text(encoding="utf-8"), path.parent, folder)
+
+
+def evaluate(path: Path, model: str | None, pool: str, samples: int, folder: Path) -> dict[str, Any]:
+    """Measures one model on a pool of a recipe."""
+    table = load_recipe(path).model_dump(mode="json", exclude_none=True)
+    if model is not None:
+        table["model"]["base"] = model
+    table["stages"] = [{"kind": "eval", "name": "eval", "pool": pool, "samples": samples}]
+    return _run(recipe_from_table(table, str(path)), path.read_text(encoding="utf-8"), path.parent, folder)
+
+
+def _run(recipe: Recipe, text: str, home: Path, folder: Path) -> dict[str, Any]:
+    say(f"run folder: {folder}")
+    done = run_recipe(recipe, text, home.resolve(), folder, STAGES)
+    json_path, html_path = report(folder)
+    lines = [f"{one.name:<12} {one.seconds:>6.0f} s  {one.result.get('line', '')}" for one in done]
+    return {
+        "run": str(folder),
+        "report": str(json_path),
+        "stages": {one.name: _stage_json(one) for one in done},
+        "lines": [*lines, f"report: {html_path}"],
+    }
+
+
+def _stage_json(one: Finished) -> dict[str, Any]:
+    return {"kind": one.kind, "seconds": round(one.seconds, 1), **one.result}
+
+
+def scaled(recipe: Recipe, factor: float) -> Recipe:
+    """The same recipe with tasks and training time scaled by `factor`.
+
+    Raises:
+        InputError: too little is left to train or to measure.
+    """
+    if factor * QUICKSTART_MINUTES < 1:
+        raise InputError(f"{factor * QUICKSTART_MINUTES:g} minutes is too short; give at least 1")
+    table = recipe.model_dump(mode="json", exclude_none=True)
+    for pool in table["pools"].values():
+        if "split" in pool:
+            pool["count"] = max(8, round(pool["count"] * min(1.0, factor)))
+    for stage in table["stages"]:
+        if stage["kind"] == "sft" and stage["train"].get("seconds"):
+            stage["train"]["seconds"] *= factor
+    return recipe_from_table(table, "quickstart")
+
+
+def recipes_folder() -> Path:
+    """Where the recipes are: inside the installed package, or in the source tree."""
+    packaged = Path(__file__).parent / "_recipes"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "recipes"
+
+
+def lock_tools(recipe_path: Path, lock: Path | None) -> str:
+    """Writes `tools.lock` for a recipe's world; returns what was done in one line."""
+    from quintain.interface.lock import write_lock
+
+    workshop, path, execute = _lock_parts(recipe_path, lock)
+    world = workshop.world()
+    probes = asyncio.run(_run_probes(execute, world.probes()))
+    write_lock(path, world.toolset(), world.name, probes)
+    return f"{path}: {len(world.toolset())} tools, {len(probes)} probe calls"

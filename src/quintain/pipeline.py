@@ -1,0 +1,182 @@
+"""Runs a recipe: a folder for the run, one folder per stage, finished stages skipped by fingerprint."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from quintain.interface.canonical import digest
+from quintain.interface.errors import InputError
+from quintain.progress import say
+from quintain.recipe import Recipe
+from quintain.workshop import Workshop
+
+MANIFEST = "manifest.json"
+RECIPE = "recipe.json"
+"""The recipe as it ran, defaults filled in and scaled."""
+
+StageFunction = Callable[[Workshop, Any, Path], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A stage that is done: its manifest, as read from its folder."""
+
+    name: str
+    kind: str
+    fingerprint: str
+    seconds: float
+    result: dict[str, Any]
+
+
+def run_recipe(recipe: Recipe, text: str, home: Path, folder: Path, stages: dict[str, StageFunction]) -> list[Finished]:
+    """Runs every stage that is not finished yet.
+
+    Args:
+        recipe: what to run.
+        text: the recipe's file, kept in the run's folder.
+        home: the folder its paths are relative to.
+        folder: of the run; made if missing, resumed if not.
+        stages: what each kind of stage does.
+
+    Raises:
+        InputError: another process works in the folder, or a stage finds its input wrong.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with _only_user_of(folder):
+        write_text(folder / "recipe.toml", text)
+        write_json(folder / RECIPE, recipe.model_dump(mode="json"))
+        workshop = Workshop(recipe, home, folder)
+        done: list[Finished] = []
+        for stage in recipe.stages:
+            fingerprint = _fingerprint(workshop, stage, done)
+            done.append(_run_stage(workshop, stage, fingerprint, stages[stage.kind]))
+        return done
+
+
+def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
+    """Digest of everything a stage's result depends on: its keys, the interface, and the stages before it."""
+    inputs = {one.name: one.fingerprint for one in done if one.name in _references(stage)}
+    return digest(
+        {
+            "stage": stage.model_dump(mode="json"),
+            "inputs": inputs,
+            "model": workshop.recipe.model.model_dump(mode="json"),
+            "world": workshop.recipe.world.model_dump(mode="json"),
+            "budget": workshop.recipe.budget.model_dump(mode="json"),
+            "pool": workshop.pool_digest(stage.pool) if hasattr(stage, "pool") else None,
+            "seed": workshop.recipe.seed,
+        }
+    )
+
+
+def _references(stage: Any) -> set[str]:
+    named = {getattr(stage, key) for key in ("agent", "start", "model") if hasattr(stage, key)}
+    return named | set(getattr(stage, "data", ()))
+
+
+def _run_stage(workshop: Workshop, stage: Any, fingerprint: str, work: StageFunction) -> Finished:
+    folder = workshop.folder / stage.name
+    found = read_manifest(folder)
+    if found is not None and found["fingerprint"] == fingerprint and found["status"] == "done":
+        say(f"{stage.name}: done before")
+        return _finished(found)
+    if found is not None and found["fingerprint"] != fingerprint:
+        _set_aside(folder)
+        found = None
+    folder.mkdir(parents=True, exist_ok=True)
+    before = found["seconds"] if found else 0.0
+    manifest = {
+        "name": stage.name,
+        "kind": stage.kind,
+        "status": "running",
+        "fingerprint": fingerprint,
+        "stage": stage.model_dump(mode="json"),
+        "versions": workshop.versions(),
+        "seed": workshop.recipe.seed,
+        "seconds": before,
+        "result": {},
+    }
+    write_json(folder / MANIFEST, manifest)
+    say(f"{stage.name}: {stage.kind} ...")
+    began = time.monotonic()
+    try:
+        result = work(workshop, stage, folder)
+    finally:
+        manifest["seconds"] = before + time.monotonic() - began
+        write_json(folder / MANIFEST, manifest)
+    manifest |= {"status": "done", "result": result, "digests": workshop.digests()}
+    write_json(folder / MANIFEST, manifest)
+    say(f"{stage.name}: {result.get('line', 'done')} ({manifest['seconds']:.0f} s)")
+    return _finished(manifest)
+
+
+def _finished(manifest: dict[str, Any]) -> Finished:
+    return Finished(
+        manifest["name"], manifest["kind"], manifest["fingerprint"], manifest["seconds"], manifest["result"]
+    )
+
+
+def read_manifest(folder: Path) -> dict[str, Any] | None:
+    """The manifest of a stage's folder; None if there is none.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    path = folder / MANIFEST
+    if not path.is_file():
+        return None
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{path}: damaged ({error}); remove the folder to run the stage again") from None
+    return manifest
+
+
+def _set_aside(folder: Path) -> None:
+    """Keeps what an older recipe made under another name: nothing is lost."""
+    number = 1
+    while (aside := folder.with_name(f"{folder.name}.old{number}")).exists():
+        number += 1
+    shutil.move(folder, aside)
+    say(f"{folder.name}: the recipe changed; the earlier result is kept in {aside.name}")
+
+
+@contextmanager
+def _only_user_of(folder: Path) -> Any:
+    file: IO[str] = (folder / ".lock").open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        raise InputError(f"{folder} is in use by process {file.read().strip() or '?'}") from None
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    try:
+        yield
+    finally:
+        file.close()
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Writes JSON in one step, so that a reader sees the old file or the new one."""
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a text file in one step, on disk when it returns."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(partial, path)

@@ -1,0 +1,153 @@
+"""What each kind of stage does: play tasks, train, measure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from quintain.evaluation.summary import EvalSummary, summarise
+from quintain.harness.journal import Journal, read_journal
+from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
+from quintain.interface.generation import Sampling
+from quintain.interface.tasks import Task
+from quintain.interface.view import Agent
+from quintain.pipeline import StageFunction, write_json
+from quintain.progress import progress
+from quintain.recipe import EvalStage, RolloutStage, SamplingSection, SFTStage
+from quintain.workshop import Policy, Workshop
+
+
+def rollout(workshop: Workshop, stage: RolloutStage, folder: Path) -> dict[str, Any]:
+    """Plays a pool's tasks and keeps the episodes in the stage's journal."""
+    tasks = workshop.pool(stage.pool)
+    if stage.agent == "oracle":
+        episodes = play(workshop, tasks, _oracle(workshop, tasks), stage.samples, folder, stage.name)
+    else:
+        policy = workshop.policy(stage.agent)
+        episodes = play_policy(workshop, tasks, policy, stage.sampling, stage.samples, folder, stage.name)
+    successes = sum(episode.success for episode in episodes)
+    return {
+        "episodes": len(episodes),
+        "successes": successes,
+        "infra": sum(not episode.scored for episode in episodes),
+        "line": f"{successes} of {len(episodes)} episodes succeed",
+    }
+
+
+def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
+    """Fine-tunes on the episodes of earlier stages."""
+    from quintain.training.sft import run_sft
+
+    episodes = [one for name in stage.data for one in stage_episodes(workshop, name)]
+    chosen = [one for one in episodes if one.success] if stage.only == "success" else episodes
+    if not chosen:
+        raise InputError(f"stage {stage.name!r}: none of {len(episodes)} episodes succeeded; nothing to learn from")
+    policy = workshop.take_policy(stage.start)
+    trained = run_sft(
+        stage.train,
+        chosen,
+        policy.model,
+        folder,
+        dialect=policy.dialect,
+        toolset=workshop.world().toolset(),
+        tokenizer=policy.tokenizer,
+    )
+    workshop.keep_policy(stage.name, Policy(trained.model, policy.tokenizer, policy.dialect))
+    rows = read_metrics(folder)
+    return {
+        "episodes": len(chosen),
+        "examples": trained.examples,
+        "steps": trained.steps,
+        "loss": rows[-1]["loss"] if rows else None,
+        "line": f"{trained.steps} steps on {trained.examples} examples, loss {rows[-1]['loss']:.3f}",
+    }
+
+
+def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, Any]:
+    """Measures a model on a pool: `samples` episodes per task."""
+    tasks = workshop.pool(stage.pool)
+    policy = workshop.policy(stage.model)
+    episodes = play_policy(workshop, tasks, policy, stage.sampling, stage.samples, folder, stage.name)
+    summary = summarise(episodes, planned=len(tasks) * stage.samples)
+    write_json(folder / "evaluation.json", summary.to_json())
+    return {"model": stage.model, "line": headline(summary)}
+
+
+STAGES: dict[str, StageFunction] = {"rollout": rollout, "sft": sft, "eval": evaluate}
+
+
+def headline(summary: EvalSummary) -> str:
+    """pass@1 with its interval and counts in one line."""
+    counts = summary.counts
+    if summary.pass1 is None:
+        return f"no scored episode of {counts.planned} planned ({counts.infra} infra errors)"
+    one = summary.pass1
+    return (
+        f"pass@1 {one.value:.3f} [{one.low:.3f}, {one.high:.3f}] over {counts.tasks} tasks, "
+        f"{counts.scored} of {counts.planned} episodes scored"
+    )
+
+
+def play_policy(
+    workshop: Workshop,
+    tasks: list[Task],
+    policy: Policy,
+    sampling: SamplingSection,
+    samples: int,
+    folder: Path,
+    label: str,
+) -> list[Episode]:
+    """Plays tasks with a model through the in-process engine."""
+    from quintain.agents.model import ModelAgent
+    from quintain.inference.local import LocalEngine
+
+    engine = LocalEngine(policy.model, sessions=workshop.recipe.concurrency)
+    try:
+        agent = ModelAgent(engine, policy.dialect, Sampling(**sampling.model_dump()), name=label)
+        return play(workshop, tasks, agent, samples, folder, label)
+    finally:
+        engine.close()
+
+
+def play(workshop: Workshop, tasks: list[Task], agent: Agent, samples: int, folder: Path, label: str) -> list[Episode]:
+    """Plays tasks into the folder's journal; goes on where an interrupted run stopped."""
+    journal = Journal(folder / "journal")
+    finished, unfinished = read_journal(journal.folder)
+    wins = 0
+    with progress(label, total=len(tasks) * samples - len(finished), unit="episodes") as advance:
+
+        def count(episode: Episode) -> None:
+            nonlocal wins
+            wins += episode.success
+            advance(1, f"{wins} succeed")
+
+        try:
+            return asyncio.run(
+                workshop.harness(journal).rollout(
+                    tasks, agent, samples=samples, done=finished, unfinished=unfinished, on_episode=count
+                )
+            )
+        finally:
+            journal.close()
+
+
+def _oracle(workshop: Workshop, tasks: Iterable[Task]) -> Agent:
+    from quintain.agents.oracle import OracleAgent
+
+    return OracleAgent(workshop.world().solution, {task.id: task for task in tasks})
+
+
+def stage_episodes(workshop: Workshop, name: str) -> list[Episode]:
+    """Finished episodes of a stage."""
+    finished, _ = read_journal(workshop.folder / name / "journal")
+    return finished
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """Rows of a stage's `metrics.jsonl`; none if it does not train."""
+    path = folder / "metrics.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
