@@ -1,0 +1,241 @@
+"""The in-process token engine: the trainer's own weights, continuous batching, KV kept across turns."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from quintain.inference.allocator import tune_allocator
+from quintain.inference.decoder import Decoder
+from quintain.inference.kv import KVPool
+from quintain.inference.sampler import draw
+from quintain.inference.scheduler import Job, Scheduler
+from quintain.interface.errors import InfraError, InputError
+from quintain.interface.generation import Generation, Sampling
+
+_Command = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What the engine has done so far.
+
+    Attributes:
+        steps: forward passes.
+        computed: tokens that went through the model.
+        generated: tokens handed to callers.
+        prompted: prompt tokens that callers sent; what of them was never computed came from shared or kept KV.
+    """
+
+    steps: int = 0
+    computed: int = 0
+    generated: int = 0
+    prompted: int = 0
+
+
+class LocalEngine:
+    """Generates tokens with a transformers model in this process, many sessions at once.
+
+    Draws depend on `(sampling.seed, session, position)` alone. The logits a draw is made from can still
+    differ in the last bits with the batch's make-up, as floating-point sums do, so a token whose draw falls within
+    that distance of a boundary may come out differently when other sessions run beside it.
+
+    Args:
+        model: a transformers causal LM; its parameters are used in place, never copied.
+        kv_tokens: most tokens held in the KV cache; sessions wait when it is full.
+        sessions: most sequences computed or kept at once.
+        chunk: most prompt tokens in one step.
+
+    Raises:
+        InputError: the model's attention can't run in this engine.
+    """
+
+    def __init__(self, model: Any, *, kv_tokens: int = 32_768, sessions: int = 64, chunk: int = 256) -> None:
+        tune_allocator()
+        if min(kv_tokens, sessions, chunk) < 1:
+            raise InputError(
+                f"engine: kv_tokens {kv_tokens}, sessions {sessions} and chunk {chunk} must all be at least 1"
+            )
+        self._model = model
+        self._decoder = Decoder(model)
+        self._scheduler = Scheduler(KVPool(sessions, kv_tokens), chunk)
+        self._context = int(getattr(model.config.get_text_config(), "max_position_embeddings", 0) or kv_tokens)
+        self._kv_tokens = kv_tokens
+        self._version = 0
+        self._stats = Stats()
+        self._inbox: queue.SimpleQueue[_Command] = queue.SimpleQueue()
+        self._held: list[Job] = []
+        self._updates: list[_Command] = []
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="quintain-engine", daemon=True)
+        self._thread.start()
+
+    @property
+    def version(self) -> int:
+        """Version of the weights now in use."""
+        return self._version
+
+    @property
+    def stats(self) -> Stats:
+        """What the engine has done so far."""
+        return self._stats
+
+    async def generate(self, ids: Sequence[int], *, session: str, group: str, sampling: Sampling) -> Generation:
+        """Continues `ids`; cancelling the caller frees its place.
+
+        Args:
+            ids: the whole sequence so far.
+            session: calls of one session extend each other, and cost only what is new.
+            group: a hint this engine does not need: it finds shared prefixes by comparing tokens.
+            sampling: how to draw; generation also ends, as `length`, where the context or the cache does.
+
+        Raises:
+            InputError: no ids, or they leave no room for a token in the model's context or in the KV budget.
+            InfraError: the engine is closed, or its computation failed.
+        """
+        most = self._room(len(ids), sampling)
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Generation] = loop.create_future()
+
+        def done(result: Generation | Exception) -> None:
+            loop.call_soon_threadsafe(_settle, future, result)
+
+        job = Job(session, list(ids), len(ids), sampling, most, done)
+        self._send(lambda: self._accept(job))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self._inbox.put(lambda: self._scheduler.cancel(job))
+            raise
+
+    async def release(self, session: str) -> None:
+        """Forgets a session."""
+        self._send(lambda: self._scheduler.release(session))
+
+    async def update(self, weights: Any = None) -> int:
+        """Takes new weights once no generation is under way; returns the new version.
+
+        Requests that come meanwhile wait for the new weights. KV of the old ones is dropped and recomputed.
+
+        Args:
+            weights: None if the trainer has changed the parameters in place, or a state dict to load.
+        """
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[int] = loop.create_future()
+
+        def apply() -> None:
+            if isinstance(weights, Mapping):
+                self._model.load_state_dict(weights, strict=False)
+            self._scheduler.forget()
+            self._version += 1
+            loop.call_soon_threadsafe(_settle, future, self._version)
+
+        self._send(lambda: self._updates.append(apply))
+        return await future
+
+    def close(self) -> None:
+        """Ends the thread; whatever is under way fails."""
+        if not self._closed:
+            self._closed = True
+            self._inbox.put(lambda: None)
+            self._thread.join()
+
+    def _room(self, length: int, sampling: Sampling) -> int:
+        """How many tokens may be generated after `length`."""
+        if not length:
+            raise InputError("generate: no ids; a sequence needs at least one token to continue")
+        if sampling.max_tokens < 1:
+            raise InputError(f"generate: max_tokens is {sampling.max_tokens}, at least 1 is needed")
+        for name, limit in (("the model's context", self._context), ("the KV budget", self._kv_tokens)):
+            if length + 1 > limit:
+                raise InputError(
+                    f"generate: {length} tokens + 1 to generate > {limit}, {name}; shorten the prompt, or give the "
+                    f"engine more kv_tokens (now {self._kv_tokens})"
+                )
+        return min(sampling.max_tokens, min(self._context, self._kv_tokens) - length)
+
+    def _send(self, command: _Command) -> None:
+        if self._closed:
+            raise InfraError("the engine is closed")
+        self._inbox.put(command)
+
+    def _accept(self, job: Job) -> None:
+        """Queues a job, or holds it back until the weights that wait have been taken."""
+        if job.cancelled:
+            return
+        self._stats = replace(self._stats, prompted=self._stats.prompted + len(job.ids))
+        if self._updates:
+            self._held.append(job)
+        else:
+            self._scheduler.add(job)
+
+    def _run(self) -> None:
+        """The worker thread: commands, then one step, for ever."""
+        while not self._closed:
+            self._commands()
+            if self._scheduler.busy:
+                self._guarded_step()
+        while not self._inbox.empty():
+            self._inbox.get()()
+        self._fail(InfraError("the engine was closed while generations were under way"))
+
+    def _commands(self) -> None:
+        """Runs what has come in; sleeps if there is nothing else to do."""
+        if not self._scheduler.busy and not self._updates:
+            self._inbox.get()()
+        while not self._inbox.empty():
+            self._inbox.get()()
+        if self._updates and not self._scheduler.busy:
+            updates, self._updates = self._updates, []
+            held, self._held = self._held, []
+            for apply in updates:
+                apply()
+            for job in held:
+                self._accept(job)
+
+    def _guarded_step(self) -> None:
+        # A failed step must reach the callers, who wait in another thread, and must not end this one.
+        try:
+            self._step()
+        except Exception as error:
+            self._fail(InfraError(f"the engine's step failed: {type(error).__name__}: {error}"))
+
+    @torch.inference_mode()
+    def _step(self) -> None:
+        scheduler = self._scheduler
+        scheduler.admit()
+        rows, works = scheduler.works()
+        logits = self._decoder.forward(scheduler.pool, works)
+        wanted, draws, asks = scheduler.computed(rows, works)
+        drawn = draw(logits[wanted], asks) if asks else []
+        computed = sum(len(work.ids) for work in works)
+        self._stats = replace(
+            self._stats,
+            steps=self._stats.steps + 1,
+            computed=self._stats.computed + computed,
+            generated=self._stats.generated + len(drawn),
+        )
+        scheduler.advance(draws, drawn, self._version)
+
+    def _fail(self, error: Exception) -> None:
+        """Ends everything under way with an error."""
+        jobs = self._held + self._scheduler.queue + [job for row in self._scheduler.rows for job in row.jobs]
+        self._held, self._scheduler.queue = [], []
+        self._scheduler.forget()
+        for job in jobs:
+            job.done(error)
+
+
+def _settle(future: asyncio.Future[Any], result: Any) -> None:
+    if future.done():
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

@@ -1,0 +1,126 @@
+"""Drawing the next token: temperature, top-k, top-p, and draws that depend on nothing but their own name."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from quintain.interface.generation import Sampling
+
+_HEAD = 256
+"""Candidates looked at first for top-p: a whole sort of the vocabulary costs 30 times a top-k of this size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One draw.
+
+    Attributes:
+        row: row of the logits.
+        sampling: how to draw.
+        session: whose draw it is.
+        position: index of the drawn token in its sequence.
+    """
+
+    row: int
+    sampling: Sampling
+    session: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A drawn token, its log-probability under the model, and under the distribution it was drawn from."""
+
+    token: int
+    logprob: float
+    sampled_logprob: float
+
+
+def uniform(seed: int, session: str, position: int) -> float:
+    """A number in [0, 1) fixed by its three arguments alone, so that a batch's make-up never changes a draw."""
+    name = f"{seed}\x1f{position}\x1f{session}".encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) / 2**64
+
+
+def draw(logits: Tensor, asks: Sequence[Ask]) -> list[Draw]:
+    """Draws one token for each ask.
+
+    Args:
+        logits: `[R, V]` float; a row may be asked for several times.
+        asks: the draws.
+
+    Returns:
+        One draw per ask, in order.
+    """
+    logprobs = torch.log_softmax(logits.float(), dim=-1)
+    groups: dict[tuple[float, float, int], list[int]] = {}
+    for index, ask in enumerate(asks):
+        groups.setdefault((ask.sampling.temperature, ask.sampling.top_p, ask.sampling.top_k), []).append(index)
+    draws: list[Draw | None] = [None] * len(asks)
+    for (temperature, top_p, top_k), members in groups.items():
+        chosen = [asks[index] for index in members]
+        for index, drawn in zip(members, _draw_alike(logprobs, chosen, temperature, top_p, top_k), strict=True):
+            draws[index] = drawn
+    return [drawn for drawn in draws if drawn is not None]
+
+
+def _draw_alike(logprobs: Tensor, asks: Sequence[Ask], temperature: float, top_p: float, top_k: int) -> list[Draw]:
+    """Draws that share their sampling parameters; `logprobs` is `[R, V]`."""
+    rows, where = torch.unique(torch.tensor([ask.row for ask in asks]), return_inverse=True)
+    where = where.to(logprobs.device)
+    table = logprobs if len(rows) == len(logprobs) else logprobs[rows.to(logprobs.device)]
+    if temperature == 0:
+        best, token = table.max(dim=-1)
+        pairs = zip(token[where].tolist(), best[where].tolist(), strict=True)
+        return [Draw(index, raw, 0.0) for index, raw in pairs]
+    scaled = table if temperature == 1 else torch.log_softmax(table / temperature, dim=-1)
+    kept, ids = _cut(scaled, top_p, top_k)
+    mass = kept.exp().cumsum(dim=-1)
+    numbers = [uniform(ask.sampling.seed, ask.session, ask.position) for ask in asks]
+    points = torch.tensor(numbers, dtype=mass.dtype, device=mass.device) * mass[where, -1]
+    # `right=True` steps over tokens of probability 0; the clamp meets a point that rounding put at the very end.
+    place = torch.searchsorted(mass[where], points[:, None], right=True).clamp(max=mass.shape[-1] - 1)[:, 0]
+    sampled = kept[where, place]
+    token = place if ids is None else ids[where, place]
+    raw = table[where, token]
+    found = zip(token.tolist(), raw.tolist(), sampled.tolist(), strict=True)
+    return [Draw(index, model, drawn) for index, model, drawn in found]
+
+
+def _cut(logprobs: Tensor, top_p: float, top_k: int) -> tuple[Tensor, Tensor | None]:
+    """Keeps the `top_k` most probable tokens, then the smallest set whose probability reaches `top_p`.
+
+    Args:
+        logprobs: `[R, V]`, normalised.
+        top_p: at least the most probable token is kept.
+        top_k: 0 keeps all.
+
+    Returns:
+        Renormalised log-probs `[R, K]` (-inf where cut), and the token ids they belong to (None: all, in order).
+    """
+    vocabulary = logprobs.shape[-1]
+    if top_p >= 1 and not 0 < top_k < vocabulary:
+        return logprobs, None
+    width = min(top_k or vocabulary, vocabulary)
+    if top_p < 1:
+        width = _width(logprobs, top_p, width, top_k)
+    kept, ids = logprobs.topk(width, dim=-1)
+    if 0 < top_k < vocabulary:
+        kept = torch.log_softmax(kept, dim=-1)
+    if top_p < 1:
+        before = kept.exp().cumsum(dim=-1) - kept.exp()
+        kept = kept.masked_fill(before >= top_p, float("-inf"))
+    return torch.log_softmax(kept, dim=-1), ids
+
+
+def _width(logprobs: Tensor, top_p: float, width: int, top_k: int) -> int:
+    """How many of the most probable tokens must be looked at so that none that top-p keeps is missed."""
+    if 0 < top_k <= _HEAD or width <= _HEAD:
+        return width
+    head = logprobs.topk(_HEAD, dim=-1).values.exp().sum(dim=-1)
+    return _HEAD if top_k == 0 and bool((head >= top_p).all()) else width
