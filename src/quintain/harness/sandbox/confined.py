@@ -1,0 +1,111 @@
+"""The sandbox programs run in unless another is asked for by name."""
+
+from __future__ import annotations
+
+import asyncio
+
+from quintain.harness.sandbox.mechanism import BY_NAME, SCRATCH, CannotConfine, Mechanism, find_mechanism
+from quintain.harness.sandbox.program import MEBIBYTE, Program, ProgramResult
+from quintain.harness.sandbox.session import Session, StartError
+from quintain.interface.errors import InfraError
+
+_REMEDIES = (
+    # words of bubblewrap, what helps
+    ("user namespace", "allow user namespaces (sysctl user.max_user_namespaces=15000)"),
+    ("uid map", "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"),
+    ("loopback", "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"),
+    ("proc", "give the surrounding container an unmasked /proc (docker: --security-opt systempaths=unconfined)"),
+    ("namespace", "give the surrounding container CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN)"),
+)
+
+_worked_before = False
+
+
+class Bubblewrap:
+    """Confines programs with bubblewrap; starts at the first call, or at `start`.
+
+    Inside there is no network, no host file beyond the read-only system and interpreter, no environment
+    and no other process; programs hold no privilege and pass a system-call filter. The interpreter is warm: each
+    call runs in a fork of it. Calls share the scratch folder (`/scratch`, also home and /tmp) and nothing else.
+    A cancelled call ends the sandbox.
+
+    Args:
+        scratch_bytes: size of the scratch folder, held in memory.
+        imports: modules that the interpreter imports once, before the first call.
+    """
+
+    def __init__(self, *, scratch_bytes: int = 64 * MEBIBYTE, imports: tuple[str, ...] = ()) -> None:
+        self._scratch_bytes = scratch_bytes
+        self._imports = imports
+        self._session: Session | None = None
+        self._starting = asyncio.Lock()
+        self._closed = False
+
+    async def start(self) -> None:
+        """Starts the warm interpreter, unless it runs.
+
+        Raises:
+            CannotConfine: this machine can't confine programs; the line says why and what helps.
+            InfraError: it could before, or the sandbox is closed.
+        """
+        await self._running()
+
+    async def run(self, program: Program) -> ProgramResult:
+        """Runs a program to its end; see `Sandbox.run`.
+
+        Raises:
+            CannotConfine, InfraError: as in `start`; InfraError too if the sandbox breaks.
+        """
+        return await (await self._running()).call(program)
+
+    async def read(self, path: str) -> bytes:
+        """A file of the scratch folder, at most 10 s; see `Sandbox.read`."""
+        return await (await self._running()).read(path)
+
+    async def write(self, path: str, data: bytes) -> None:
+        """Writes a file of the scratch folder, at most 10 s; see `Sandbox.write`."""
+        await (await self._running()).write(path, data)
+
+    async def close(self) -> None:
+        """Ends every process and forgets the scratch folder."""
+        self._closed = True
+        async with self._starting:
+            if self._session is not None:
+                await self._session.close()
+
+    async def _running(self) -> Session:
+        async with self._starting:
+            if self._closed:
+                raise InfraError("sandbox: closed; open a new one")
+            if self._session is None:
+                self._session = await _start(find_mechanism(), self._scratch_bytes, self._imports)
+            return self._session
+
+
+async def _start(mechanism: Mechanism, scratch_bytes: int, imports: tuple[str, ...]) -> Session:
+    global _worked_before
+    settings = {
+        "confined": True,
+        "imports": imports,
+        "path": mechanism.path,
+        "scratch": SCRATCH,
+        "scratch_bytes": scratch_bytes,
+        "seccomp": mechanism.seccomp.hex(),
+        "uid": mechanism.uid,
+        "switch_user": mechanism.switch_user,
+        "count_processes": mechanism.count_processes,
+        "own_processes": 0 if mechanism.switch_user else 2,
+    }
+    try:
+        session = await Session.start(mechanism.command, {}, settings)
+    except StartError as error:
+        if _worked_before:
+            raise InfraError(f"sandbox: did not start ({error}); it did before in this process") from None
+        raise CannotConfine(_explain(str(error))) from None
+    _worked_before = True
+    return session
+
+
+def _explain(words: str) -> str:
+    remedy = next((help for sign, help in _REMEDIES if sign in words.lower()), "see docs/concepts/sandbox.md")
+    return f"sandbox: this machine can't confine programs ({words or 'no reason given'}); {remedy}, {BY_NAME}"

@@ -1,0 +1,191 @@
+"""The host's end of a sandbox: one warden process, and the frames to and from it."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+import struct
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from quintain.harness.sandbox.program import Limits, Program, ProgramResult
+from quintain.interface.errors import InfraError
+
+GRACE = 10.0  # seconds past its limit after which a call's keeper counts as broken
+START_SECONDS = 60.0  # for the interpreter and its imports
+
+_READ = """
+import os, stat, sys
+try:
+    path = os.path.realpath(sys.stdin.read())
+    if os.path.commonpath((path, os.getcwd())) != os.getcwd():
+        raise OSError(13, "")
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    if not stat.S_ISREG(os.fstat(file).st_mode):
+        raise OSError(22, "")
+    while part := os.read(file, 1 << 20):
+        sys.stdout.buffer.write(part)
+except OSError as error:
+    sys.stderr.write(str(error.errno))
+    sys.exit(1)
+"""
+_WRITE = """
+import os, sys
+try:
+    name, data = sys.stdin.buffer.read().split(b"\\0", 1)
+    path = os.path.realpath(name.decode())
+    if os.path.commonpath((path, os.getcwd())) != os.getcwd():
+        raise OSError(13, "")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_NOFOLLOW, 0o644)
+    while data:
+        data = data[os.write(file, data):]
+except OSError as error:
+    sys.stderr.write(str(error.errno))
+    sys.exit(1)
+"""
+
+
+@cache
+def warden_source() -> str:
+    """Text of `warden.py`, for the interpreter's `-c`."""
+    return Path(__file__).with_name("warden.py").read_text(encoding="utf-8")
+
+
+class StartError(Exception):
+    """The warden ended before it was ready; the message is its last words."""
+
+
+class Session:
+    """A running warden. Calls are served one after another.
+
+    A call that is cancelled ends the session, and so does one whose keeper overstays: the stream of
+    frames has no other way back to a known state.
+    """
+
+    def __init__(self, process: asyncio.subprocess.Process, confined: bool, scratch_bytes: int) -> None:
+        self._process = process
+        self._confined = confined
+        self._scratch_bytes = scratch_bytes
+        self._lock = asyncio.Lock()
+        self._alive = True
+
+    @classmethod
+    async def start(cls, command: tuple[str, ...], environment: dict[str, str], settings: dict[str, Any]) -> Session:
+        """Starts a warden and waits until its imports are done.
+
+        Raises:
+            StartError: it ended before.
+            InfraError: it takes longer than `START_SECONDS`.
+        """
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            *command, "-c", warden_source(), stdin=pipe, stdout=pipe, stderr=pipe, env=environment, cwd="/"
+        )
+        session = cls(process, settings["confined"], settings["scratch_bytes"])
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await session._greet(settings)
+        except TimeoutError:
+            await session.close()
+            raise InfraError(f"sandbox: not ready after {START_SECONDS:.0f} s; is the machine overloaded?") from None
+        except BaseException:
+            await session.close()
+            raise
+        return session
+
+    async def _greet(self, settings: dict[str, Any]) -> None:
+        try:
+            await self._send(settings, b"")
+            await self._receive()
+        except (ConnectionError, asyncio.IncompleteReadError):
+            raise StartError(await self._last_words()) from None
+
+    async def call(self, program: Program) -> ProgramResult:
+        """Runs one program.
+
+        Raises:
+            InfraError: the warden is gone or does not keep to its protocol.
+        """
+        async with self._lock:
+            if not self._alive:
+                raise InfraError("sandbox: closed, or broken by an earlier call; open a new one")
+            try:
+                async with asyncio.timeout(program.limits.seconds + GRACE):
+                    return await self._exchange(program)
+            except (ConnectionError, asyncio.IncompleteReadError):
+                words = await self._last_words()
+                await self.close()
+                raise InfraError(f"sandbox: its warden died ({words or 'killed'}); open a new one") from None
+            except TimeoutError:
+                await self.close()
+                raise InfraError(
+                    f"sandbox: no reply {GRACE:.0f} s after the limit of {program.limits.seconds:g} s; open a new one"
+                ) from None
+            except BaseException:
+                await self.close()
+                raise
+
+    async def _exchange(self, program: Program) -> ProgramResult:
+        request = {"source": program.source, "argv": program.argv, "limits": asdict(program.limits)}
+        await self._send(request, program.stdin)
+        reply, output = await self._receive()
+        if "over" in reply:
+            raise InfraError(f"sandbox: the keeper of a call died with wait status {reply['over']}; open a new one")
+        await self._receive()  # every process of the call is dead
+        cut = reply["stdout"]
+        stdout = output[:cut][: program.limits.output_bytes]
+        stderr = output[cut:][: program.limits.output_bytes - len(stdout)]
+        return ProgramResult(
+            stdout, stderr, reply["exit"], reply["ended"], reply["seconds"], self._confined, reply["signal"]
+        )
+
+    async def read(self, path: str) -> bytes:
+        """A file of the scratch folder, read by a confined process: no link leads it further than a program."""
+        limits = Limits(output_bytes=self._scratch_bytes + 64)
+        result = await self.call(Program(source=_READ, stdin=os.fsencode(path), limits=limits))
+        _raise_if_failed(result, path)
+        return result.stdout
+
+    async def write(self, path: str, data: bytes) -> None:
+        """Writes a file of the scratch folder, as `read` reads it."""
+        limits = Limits(file_bytes=self._scratch_bytes)
+        result = await self.call(Program(source=_WRITE, stdin=os.fsencode(path) + b"\0" + data, limits=limits))
+        _raise_if_failed(result, path)
+
+    async def close(self) -> None:
+        """Ends every process: with the warden, the kernel kills all of its PID namespace."""
+        self._alive = False
+        if self._process.returncode is None:
+            self._process.kill()
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        await self._process.wait()
+
+    async def _send(self, header: dict[str, Any], body: bytes) -> None:
+        assert self._process.stdin is not None
+        text = json.dumps(header).encode()
+        self._process.stdin.write(struct.pack("!II", len(text), len(body)) + text + body)
+        await self._process.stdin.drain()
+
+    async def _receive(self) -> tuple[dict[str, Any], bytes]:
+        assert self._process.stdout is not None
+        header, body = struct.unpack("!II", await self._process.stdout.readexactly(8))
+        text = await self._process.stdout.readexactly(header)
+        return json.loads(text), await self._process.stdout.readexactly(body)
+
+    async def _last_words(self) -> str:
+        assert self._process.stderr is not None
+        text = (await self._process.stderr.read(1 << 16)).decode(errors="replace").strip()
+        return text.splitlines()[-1] if text else ""
+
+
+def _raise_if_failed(result: ProgramResult, path: str) -> None:
+    if result.ok:
+        return
+    number = int(result.stderr) if result.stderr.isdigit() else errno.EIO
+    raise OSError(number, f"sandbox: {os.strerror(number)}", path)
