@@ -13,7 +13,7 @@ from quintain.interface.tools import Toolset
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class TemplateDifference:
     """The first place where dialect and template part.
 
     Attributes:
@@ -37,7 +37,7 @@ class Difference:
 
 def compare_with_template(
     dialect: Dialect, tokenizer: Any, messages: Sequence[Message], toolset: Toolset
-) -> Difference | None:
+) -> TemplateDifference | None:
     """Compares `dialect.prompt` with the tokenizer's Jinja chat template, token by token.
 
     A difference is no error: compact dialects differ on purpose. It says how far a pretrained model is from
@@ -72,7 +72,7 @@ def compare_with_template(
     shorter = min(len(ours), len(theirs))
     index = next((place for place, (one, other) in enumerate(pairs) if one != other), shorter)
     decode = tokenizer.decode
-    return Difference(
+    return TemplateDifference(
         index,
         decode(ours[index : index + 8]),
         decode(theirs[index : index + 8]),
