@@ -12,6 +12,7 @@ from quintain.evaluation.report import ReportData, StageComparison, StageReport,
 from quintain.evaluation.summary import compare, summarise
 from quintain.evaluation.trajectories import SampledEpisode
 from quintain.interface.episode import Episode, Outcome
+from quintain.interface.example import Example
 from quintain.interface.messages import Turn
 
 INJECTION = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 2'>"
@@ -119,6 +120,16 @@ def metrics(steps: int, tokens: int = 4_000) -> list[dict[str, float]]:
     ]
 
 
+def trained_as(one: Episode) -> Example:
+    """The whole episode as one example."""
+    ids = one.segments[0].ids
+    weights = [0.0] * len(ids)
+    for span in one.spans:
+        if span is not None:
+            weights[span.start : span.stop] = [1.0] * (span.stop - span.start)
+    return Example(ids, tuple(weights), source="sft", episode=one.id)
+
+
 def demo_run() -> ReportData:
     """Base model, fine-tuning and its evaluation."""
     before, after = evaluate(0.03, 1), evaluate(0.85, 2)
@@ -135,7 +146,7 @@ def demo_run() -> ReportData:
         SampledEpisode("sft", one) for one in [*after, hostile]
     ]
     trained = evaluate(1.0, 3, tasks=12, samples=1)
-    samples += [SampledEpisode("sft", one, "training") for one in trained]
+    samples += [SampledEpisode("sft", one, "training", [trained_as(one)]) for one in trained]
     return ReportData(
         title="Quickstart: desk, SmolLM2-135M-Instruct",
         stages=[

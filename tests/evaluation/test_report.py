@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from quintain.evaluation.report import ReportData, StageReport, report_html, rep
 from quintain.evaluation.summary import summarise
 from quintain.evaluation.trajectories import EMBED_LIMIT, TEXT_LIMIT, SampledEpisode, choose, spot_check
 from quintain.interface.episode import Segment, Span
+from quintain.interface.example import Example
 
 
 def embedded(data: ReportData) -> dict[str, object]:
@@ -127,8 +129,12 @@ def test_the_spot_check_holds_failures_and_successes_of_the_last_stage_only() ->
     assert sum(not one.episode.success for one in sheet) == 4
 
 
+def as_text(ids: Sequence[int]) -> list[str]:
+    return [f"<{number}>" for number in ids]
+
+
 def marks(sample: SampledEpisode) -> list[list[object]]:
-    data = ReportData("x", episodes=[sample], decode_tokens=lambda ids: [f"<{i}>" for i in ids])
+    data = ReportData("x", episodes=[sample], decode_tokens=as_text)
     return embedded(data)["trajectories"][0]["segments"][0]["marks"]  # type: ignore[index]
 
 
@@ -138,10 +144,15 @@ def test_marked_tokens_are_the_agents_own_and_malformed_turns_carry_no_loss() ->
     assert marks(SampledEpisode("s", one)) == [[4, 7, "loss"], [9, 12, "written"], [14, 17, "loss"]]
 
 
-def test_given_weights_decide_what_is_marked() -> None:
-    one = episode(turns=[call(query="x"), answer()], tokens=True)
-    weights = [[0.0] * 9 + [1.0] * 3 + [0.0] * 2]  # only the second turn is in the window
-    assert marks(SampledEpisode("s", one, "training", weights)) == [[4, 7, "written"], [9, 12, "loss"]]
+def test_a_trained_trajectory_shows_the_ids_and_weights_it_was_trained_with() -> None:
+    windows = [Example((1, 2, 3), (0, 0, 1.0)), Example((1, 8, 9, 10), (0, 0.5, 0.5, 0))]
+    one = episode(turns=[call(query="x"), answer()])  # an oracle's episode has no tokens of its own
+    data = ReportData("x", episodes=[SampledEpisode("s", one, "training", windows)], decode_tokens=as_text)
+    found = embedded(data)
+    parts = found["trajectories"][0]["segments"]  # type: ignore[index]
+    assert [part["marks"] for part in parts] == [[[2, 3, "loss"]], [[1, 3, "loss"]]]
+    assert [found["vocabulary"][index] for index in parts[1]["tokens"]] == ["<1>", "<8>", "<9>", "<10>"]  # type: ignore[index]
+    assert parts[1]["label"] == "training example 2 of 2"
 
 
 def test_adjacent_turns_of_several_segments_are_marked_in_their_own_segment() -> None:
@@ -149,21 +160,16 @@ def test_adjacent_turns_of_several_segments_are_marked_in_their_own_segment() ->
     one = replace(
         one, segments=(Segment((1, 2, 3)), Segment((4, 5), 0, "discard")), spans=(Span(0, 1, 3), Span(1, 1, 2))
     )
-    data = ReportData("x", episodes=[SampledEpisode("s", one)], decode_tokens=lambda ids: [str(i) for i in ids])
+    data = ReportData("x", episodes=[SampledEpisode("s", one)], decode_tokens=as_text)
     segments = embedded(data)["trajectories"][0]["segments"]  # type: ignore[index]
     assert [part["marks"] for part in segments] == [[[1, 3, "loss"]], [[1, 2, "loss"]]]
-    assert segments[1]["reason"] == "discard"
+    assert segments[1]["label"] == "segment 2 (discard)"
 
 
 def test_token_texts_that_do_not_fit_the_ids_are_an_error() -> None:
     data = ReportData("x", episodes=[SampledEpisode("s", episode(tokens=True))], decode_tokens=lambda ids: ["one"])
     with pytest.raises(ValueError, match="gave 1 texts for 14 token ids"):
         report_html(data, report_json(data))
-
-
-def test_weights_that_do_not_fit_the_tokens_are_an_error() -> None:
-    with pytest.raises(ValueError, match="14 tokens, but 1 loss weights"):
-        marks(SampledEpisode("s", episode(tokens=True), "training", [[1.0]]))
 
 
 def test_a_report_of_nothing_can_be_written(tmp_path: Path) -> None:

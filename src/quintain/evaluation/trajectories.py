@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from quintain.evaluation.behaviour import repeated_calls
 from quintain.interface.episode import Episode
+from quintain.interface.example import Example
 from quintain.interface.messages import Turn
 
 EMBED_LIMIT = 200
@@ -32,14 +33,15 @@ class SampledEpisode:
         stage: name of the stage it belongs to.
         episode: the episode.
         source: `evaluation`, or `training` for a trajectory that was trained on.
-        weights: for each segment, the loss weight of each of its tokens, as trained; None marks what the agent
-            wrote, except malformed turns, which never carry loss in supervised fine-tuning.
+        examples: what it was trained as; the token view shows exactly these ids and weights. Without them it shows
+            the episode's own segments and marks what the agent wrote, except malformed turns, which never carry
+            loss in supervised fine-tuning.
     """
 
     stage: str
     episode: Episode
     source: Literal["evaluation", "training"] = "evaluation"
-    weights: Sequence[Sequence[float]] | None = None
+    examples: Sequence[Example] = ()
 
 
 class Vocabulary:
@@ -62,11 +64,10 @@ def choose(samples: Sequence[SampledEpisode], limit: int = EMBED_LIMIT) -> list[
 
     Drawing in turn keeps rare failures in sight where successes abound. The draw is seeded.
     """
-    kept = [number for number, _ in zip(_in_turn(samples), range(limit), strict=False)]
-    return [samples[number] for number in sorted(kept)]
+    return [samples[number] for number in sorted(_in_turn(samples)[:limit])]
 
 
-def _in_turn(samples: Sequence[SampledEpisode]) -> Iterable[int]:
+def _in_turn(samples: Sequence[SampledEpisode]) -> list[int]:
     """Indices of all samples, interleaved three deep: stages, then result and source, then template."""
     order = list(range(len(samples)))
     random.Random(0).shuffle(order)
@@ -171,38 +172,34 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
 def _segments(sample: SampledEpisode, vocabulary: Vocabulary, decode_tokens: DecodeTokens) -> list[dict[str, Any]]:
     """Token texts and runs `[start, stop, mark]`; mark is `loss` or `written` (by the agent, without loss)."""
     found = []
-    for number, segment in enumerate(sample.episode.segments):
-        texts = decode_tokens(segment.ids)
-        if len(texts) != len(segment.ids):
+    for label, ids, marks in _token_records(sample):
+        texts = decode_tokens(ids)
+        if len(texts) != len(ids):
             raise ValueError(
-                f"episode {sample.episode.id}: decode_tokens gave {len(texts)} texts for {len(segment.ids)} token ids"
+                f"episode {sample.episode.id}: decode_tokens gave {len(texts)} texts for {len(ids)} token ids"
             )
-        found.append(
-            {
-                "reason": segment.reason,
-                "tokens": [vocabulary.add(text) for text in texts],
-                "marks": _runs(_marks(sample, number)),
-            }
-        )
+        found.append({"label": label, "tokens": [vocabulary.add(text) for text in texts], "marks": _runs(marks)})
     return found
 
 
-def _marks(sample: SampledEpisode, number: int) -> list[str]:
+def _token_records(sample: SampledEpisode) -> Iterator[tuple[str, Sequence[int], list[str]]]:
+    """Label, ids `[T]` and marks `[T]` of each training example, or else of each segment."""
+    for number, example in enumerate(sample.examples, start=1):
+        marks = ["loss" if weight else "" for weight in example.weights]
+        yield f"training example {number} of {len(sample.examples)}", example.ids, marks
+    if not sample.examples:
+        for number, segment in enumerate(sample.episode.segments):
+            yield f"segment {number + 1} ({segment.reason})", segment.ids, _marks(sample.episode, number)
+
+
+def _marks(episode: Episode, number: int) -> list[str]:
     """For each token of a segment: `loss`, `written` or "" (context)."""
-    episode = sample.episode
     marks = [""] * len(episode.segments[number].ids)
     for turn, span in zip(episode.turns, episode.spans, strict=False):
         if span is not None and span.segment == number:
-            mark = "written" if turn.action.error is not None or sample.weights is not None else "loss"
-            marks[span.start : span.stop] = [mark] * len(marks[span.start : span.stop])
-    if sample.weights is None:
-        return marks
-    weights = sample.weights[number]
-    if len(weights) != len(marks):
-        raise ValueError(
-            f"episode {episode.id}: segment {number} has {len(marks)} tokens, but {len(weights)} loss weights"
-        )
-    return ["loss" if weight else mark for weight, mark in zip(weights, marks, strict=True)]
+            mark = "loss" if turn.action.error is None else "written"
+            marks[span.start : span.stop] = [mark] * (span.stop - span.start)
+    return marks
 
 
 def _runs(marks: Sequence[str]) -> list[list[Any]]:

@@ -52,7 +52,7 @@ const segmentView = (segment) => {
   }
   const amount = (wanted) => segment.marks.filter((run) => run[2] === wanted).reduce((sum, run) => sum + run[1] - run[0], 0);
   const [all, loss, written] = [spans.length, amount("loss"), amount("written")];
-  return [h("p", { class: "note" }, `${segment.reason}: ${plural(all, "token")}, ${count(loss)} with loss (${percent(all ? loss / all : 0)})` +
+  return [h("p", { class: "note" }, `${segment.label}: ${plural(all, "token")}, ${count(loss)} with loss (${percent(all ? loss / all : 0)})` +
     (written ? `, ${count(written)} written without loss` : "")),
     h("div", { class: "tokens", tabindex: 0, role: "region", "aria-label": "Tokens" }, shown, spans.slice(at))];
 };

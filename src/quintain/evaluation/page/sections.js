@@ -23,7 +23,7 @@ const headline = () => {
         paired && fact("Paired difference", h("b", {}, signed(paired.difference.value)),
           ` [${signed(paired.difference.low)}, ${signed(paired.difference.high)}], ${pValue(paired.p_value)}`),
         fact("Measured on", `${plural(counts.tasks, "task")} in ${plural(counts.clusters, "cluster")}`),
-        fact("Episodes", `${count(counts.planned)} planned, ${count(counts.scored)} scored, ${count(counts.infra)} infra errors` +
+        fact("Episodes", `${count(counts.planned)} planned, ${count(counts.scored)} scored, ${plural(counts.infra, "infra error")}` +
           (counts.missing ? `, ${count(counts.missing)} not run` : "")),
         unscored > 0 && fact("Bounds", `${share(now.bounds.low)} if all unscored fail, ${share(now.bounds.high)} if all pass`))),
     h("div", { class: "card" }, h("h3", {}, "pass@1 by stage"), intervalPlot(evaluated)));
@@ -129,7 +129,7 @@ const groupTable = (title, key, note, label, narrow = true) => {
   const tasks = (name) => Math.max(...stages.map((stage) => (stage.evaluation[key][name] || { counts: { tasks: 0 } }).counts.tasks));
   return h("div", { class: "card" }, h("h3", {}, title), note && h("p", { class: "note" }, note),
     table(title, [label, "Tasks", ...stages.map((stage) => stage.name)], names.map((name) =>
-      h("tr", {}, h("th", { scope: "row" }, name.replace("held_out", "held out")), h("td", {}, count(tasks(name))),
+      h("tr", {}, h("th", { scope: "row", title: name }, name.replace("held_out", "held out")), h("td", {}, count(tasks(name))),
         stages.map((stage) => h("td", {}, rate((stage.evaluation[key][name] || {}).pass1, narrow || stages.length > 3)))))));
 };
 
@@ -147,7 +147,7 @@ const samplesTable = () => {
 const successSection = () =>
   evaluated.length > 0 && section("success", "Where it succeeds", "pass@1 with its 95 % interval, resampled by cluster.",
     outcomes(), groupTable("By template", "by_template", null, "Template", false),
-    h("div", { class: "grid pairs" }, groupTable("By language", "by_language", null, "Language"),
+    h("div", { class: evaluated.length > 3 ? "grid single" : "grid pairs" }, groupTable("By language", "by_language", null, "Language"),
       groupTable("Templates seen in training and held out", "by_held_out", null, "Template"),
       groupTable("By depth of the task", "by_hops", "Hops that the task needs.", "Hops"),
       groupTable("By length of the episode", "by_turns", "Turns that the agent took, so long episodes are also the harder ones.", "Turns")),
