@@ -273,8 +273,8 @@ class Call:
         if ended == "exit" and self.overflow[0] == OVERFLOWED:
             ended = "memory"
         if ended == "exit" and number:
-            over = number in (signal.SIGXCPU, signal.SIGKILL) and self.cpu >= self.limits["cpu_seconds"]
-            ended = "cpu" if over else "signal"
+            spent = number == signal.SIGKILL and self.cpu >= self.limits["cpu_seconds"]  # it caught the first signal
+            ended = "cpu" if spent or number == signal.SIGXCPU else "signal"
         return {
             "ended": ended,
             "exit": os.WEXITSTATUS(self.status) if ended == "exit" else None,
