@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from quintain.progress import say
 from quintain.recipe import Recipe, load_recipe, recipe_from_table
 from quintain.reporting import report
 from quintain.stages import STAGES
-from quintain.workshop import Workshop
+from quintain.workshop import LOCK, Workshop
 
 QUICKSTART_MINUTES = 10
 """What the quickstart recipe takes on 2 cores, after installation."""
@@ -89,10 +88,19 @@ def recipes_folder() -> Path:
 
 def lock_tools(recipe_path: Path, lock: Path | None) -> str:
     """Writes `tools.lock` for a recipe's world; returns what was done in one line."""
-    from quintain.interface.lock import write_lock
+    workshop, path = _lock_parts(recipe_path, lock)
+    made = workshop.write_lock(path)
+    unwatched = f"; results of {', '.join(made.unwatched)} are not watched: add probes" if made.unwatched else ""
+    return f"{path}: {len(made.tools)} tools, {len(made.observed)} probe calls{unwatched}"
 
-    workshop, path, execute = _lock_parts(recipe_path, lock)
-    world = workshop.world()
-    probes = asyncio.run(_run_probes(execute, world.probes()))
-    write_lock(path, world.toolset(), world.name, probes)
-    return f"{path}: {len(world.toolset())} tools, {len(probes)} probe calls"
+
+def check_tools(recipe_path: Path, lock: Path | None) -> list[str]:
+    """Compares a recipe's live tools with the lock; returns the differences in words."""
+    workshop, path = _lock_parts(recipe_path, lock)
+    return [str(one) for one in workshop.lock_differences(path)]
+
+
+def _lock_parts(recipe_path: Path, lock: Path | None) -> tuple[Workshop, Path]:
+    recipe = load_recipe(recipe_path)
+    home = recipe_path.parent.resolve()
+    return Workshop(recipe, home, home), lock or home / LOCK

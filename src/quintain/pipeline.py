@@ -55,6 +55,8 @@ def run_recipe(recipe: Recipe, text: str, home: Path, folder: Path, stages: dict
         write_text(folder / "recipe.toml", text)
         write_json(folder / RECIPE, recipe.model_dump(mode="json"))
         workshop = Workshop(recipe, home, folder)
+        workshop.check_lock()
+        workshop.save_pools()
         done: list[Finished] = []
         for stage in recipe.stages:
             fingerprint = _fingerprint(workshop, stage, done)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -28,6 +28,13 @@ class ModelSection(Section):
     """How messages look as tokens."""
 
 
+class ProbeSection(Section):
+    """`[[world.probes]]`: a call whose result shows what a tool's results look like, for `tools.lock`."""
+
+    tool: str
+    arguments: dict[str, Any] = {}
+
+
 class WorldSection(Section):
     """`[world]`: where the agent acts."""
 
@@ -35,6 +42,8 @@ class WorldSection(Section):
     """`module:Class`; the recipe's folder is on the import path."""
     options: dict[str, Any] = {}
     """Passed to the class."""
+    probes: list[ProbeSection] = []
+    """Calls run when the tools are locked, and again when they are checked."""
 
 
 _BUDGET = Budget()
@@ -211,31 +220,36 @@ def recipe_from_table(table: dict[str, Any], where: str) -> Recipe:
 
 def _explain(error: ValidationError, table: dict[str, Any]) -> str:
     first = error.errors()[0]
-    place = [part for part in first["loc"] if part not in ("rollout", "sft", "eval") or part in table]
+    kinds = get_args(get_args(AnyStage)[0])
+    tags = {get_args(kind.model_fields["kind"].annotation)[0]: kind for kind in kinds}
+    place = [part for index, part in enumerate(first["loc"]) if not _is_tag(first["loc"], index, tags)]
     key = ".".join(str(part) for part in place)
     if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r}; allowed: {', '.join(_allowed(first['loc']))}"
+        return f"unknown key {key!r}; allowed: {', '.join(_allowed(Recipe, first['loc'][:-1], tags))}"
     if first["type"] == "missing":
         return f"missing key {key!r}"
+    if first["type"].startswith("union_tag"):
+        found = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
+        return f"{key}.kind: must be one of {', '.join(tags)}, found {found!r}"
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return f"{key}: {message}" if key else message
     return f"{key}: {message[0].lower()}{message[1:]}, found {first['input']!r}"
 
 
-def _allowed(location: tuple[int | str, ...]) -> list[str]:
-    """Keys of the table an unknown key stands in."""
-    owner: Any = Recipe
-    kinds: dict[str, Any] = {"rollout": RolloutStage, "sft": SFTStage, "eval": EvalStage}
-    for part in location[:-1]:
-        if part in kinds and owner in (list[AnyStage], "stages"):
-            owner = kinds[str(part)]
-        elif part == "stages":
-            owner = "stages"
-        elif part == "pools":
-            owner = "pools"
-        elif owner == "pools":
-            owner = PoolSection
-        elif isinstance(part, str) and isinstance(owner, type) and part in owner.model_fields:
-            owner = owner.model_fields[part].annotation
-    return list(getattr(owner, "model_fields", {}))
+def _is_tag(location: tuple[int | str, ...], index: int, tags: dict[str, Any]) -> bool:
+    """pydantic puts the kind of a stage into the location: `stages.0.sft.train`."""
+    return index == 2 and location[0] == "stages" and location[index] in tags
+
+
+def _allowed(owner: Any, location: tuple[int | str, ...], tags: dict[str, Any]) -> list[str]:
+    """Keys of the table at `location`."""
+    for part in location:
+        if part in tags and owner is AnyStage:
+            owner = tags[str(part)]
+        elif isinstance(owner, type) and issubclass(owner, BaseModel):
+            field = owner.model_fields[str(part)]
+            owner = field.annotation
+        else:
+            owner = get_args(owner)[-1]  # an item of a list or dict
+    return list(owner.model_fields) if isinstance(owner, type) and issubclass(owner, BaseModel) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import sys
 from dataclasses import dataclass
@@ -10,16 +11,22 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from quintain.harness.calls import run_call
 from quintain.harness.journal import Journal
 from quintain.harness.loop import Harness
+from quintain.harness.threads import settle
 from quintain.harness.world import World
 from quintain.interface.canonical import digest
 from quintain.interface.dialects import get as get_dialect
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
 from quintain.interface.errors import InputError
+from quintain.interface.lock import Difference, Execute, Lock, Probe, check_lock, drift, read_lock, write_lock
+from quintain.interface.messages import Call
 from quintain.interface.tasks import Task, load_tasks, save_tasks
 from quintain.recipe import Recipe
+
+LOCK = "tools.lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,7 @@ class Workshop:
         return self.world_class(**self.recipe.world.options)
 
     def pool(self, name: str) -> list[Task]:
-        """Tasks of a pool. Generated ones are written into the run's folder and read from there ever after."""
+        """Tasks of a pool, from its file or the world's generator."""
         if name not in self._pools:
             self._pools[name] = self._make_pool(name)
         return self._pools[name]
@@ -81,8 +88,12 @@ class Workshop:
             raise InputError(
                 f"pool {name!r}: task {wrong.id!r} is of world {wrong.world!r}, not {self.world_class.name!r}"
             )
-        save_tasks(self.folder / "pools" / f"{name}.jsonl", tasks)
         return tasks
+
+    def save_pools(self) -> None:
+        """Writes every pool into the run's folder, so that the report and a later reader have its tasks."""
+        for name in self.recipe.pools:
+            save_tasks(self.folder / "pools" / f"{name}.jsonl", self.pool(name))
 
     def harness(self, journal: Journal) -> Harness:
         """A harness that keeps this journal."""
@@ -117,6 +128,50 @@ class Workshop:
     def keep_policy(self, name: str, policy: Policy) -> None:
         """Keeps a model just trained under the name of its stage."""
         self._loaded = (name, policy)
+
+    def check_lock(self) -> None:
+        """Holds the live tools against the lock beside the recipe, or the one this run began with.
+
+        Raises:
+            InterfaceDrift: they differ; the message says how, in words.
+        """
+        path = self.home / LOCK
+        if not path.is_file():
+            path = self.folder / LOCK
+        if not path.is_file():
+            self.write_lock(path)
+            return
+        found = self.lock_differences(path)
+        if found:
+            raise drift(found, "RECIPE")
+
+    def write_lock(self, path: Path) -> Lock:
+        """Records the interface, with the recipe's probe calls run on a fresh world."""
+        world = self._probed_world()
+        probes = [Probe(one.tool, one.arguments) for one in self.recipe.world.probes]
+        return asyncio.run(write_lock(path, world.toolset(), world.name, probes, self._executor(world)))
+
+    def lock_differences(self, path: Path) -> list[Difference]:
+        """How the live tools differ from a lock file."""
+        world = self._probed_world()
+        return asyncio.run(check_lock(read_lock(path), world.toolset(), world.name, self._executor(world)))
+
+    def _probed_world(self) -> World:
+        world = self.world()
+        if self.recipe.world.probes:
+            asyncio.run(settle(world.reset, self.pool(next(iter(self.recipe.pools)))[0]))
+        return world
+
+    def _executor(self, world: World) -> Execute:
+        toolset, budget = world.toolset(), self.recipe.budget.budget()
+
+        async def execute(name: str, arguments: dict[str, Any]) -> Any:
+            observation = await run_call(Call("probe", name, arguments), toolset, budget)
+            if observation.error:
+                raise InputError(observation.content)
+            return observation.value
+
+        return execute
 
     def digests(self) -> dict[str, str]:
         """Digests of toolset, dialect and world data."""
