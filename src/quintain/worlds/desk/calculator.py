@@ -20,10 +20,14 @@ MAX_DIGITS = 60
 _SPELLINGS = str.maketrans({"×": "*", "÷": "/", "−": "-", "–": "-"})
 
 
-def _bounded(operation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    def apply(left: Any, right: Any) -> Any:
-        result = operation(left, right)
-        if abs(result) >= 10**MAX_DIGITS:
+def _numbers(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """The operation on numbers only (text times a number could fill the memory), with a bounded result."""
+
+    def apply(*values: Any) -> Any:
+        if not all(isinstance(value, int | float) for value in values):
+            raise ValueError("only numbers can be calculated with")
+        result = operation(*values)
+        if isinstance(result, int | float) and abs(result) >= 10**MAX_DIGITS:
             raise ValueError(f"a number on the way has more than {MAX_DIGITS} digits")
         return result
 
@@ -36,24 +40,40 @@ def _power(base: Any, exponent: Any) -> Any:
     return base**exponent
 
 
+def _round(value: Any, digits: int = 0) -> Any:
+    if abs(digits) > MAX_DIGITS:
+        raise ValueError(f"round to at most {MAX_DIGITS} digits")
+    return round(value, digits) if digits else round(value)
+
+
 _OPERATORS: dict[type[ast.AST], Callable[..., Any]] = {
-    ast.Add: _bounded(operator.add),
-    ast.Sub: _bounded(operator.sub),
-    ast.Mult: _bounded(operator.mul),
-    ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-    ast.Pow: _power,
-    ast.USub: operator.neg,
-    ast.UAdd: operator.pos,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Eq: operator.eq,
-    ast.NotEq: operator.ne,
+    ast.Add: _numbers(operator.add),
+    ast.Sub: _numbers(operator.sub),
+    ast.Mult: _numbers(operator.mul),
+    ast.Div: _numbers(operator.truediv),
+    ast.FloorDiv: _numbers(operator.floordiv),
+    ast.Mod: _numbers(operator.mod),
+    ast.Pow: _numbers(_power),
+    ast.USub: _numbers(operator.neg),
+    ast.UAdd: _numbers(operator.pos),
+    ast.Gt: _numbers(operator.gt),
+    ast.GtE: _numbers(operator.ge),
+    ast.Lt: _numbers(operator.lt),
+    ast.LtE: _numbers(operator.le),
+    ast.Eq: _numbers(operator.eq),
+    ast.NotEq: _numbers(operator.ne),
 }
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"abs": abs, "max": max, "min": min, "round": round, "sqrt": math.sqrt}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "abs": _numbers(abs),
+    "max": _numbers(max),
+    "min": _numbers(min),
+    "round": _numbers(_round),
+    "sqrt": _numbers(math.sqrt),
+}
+
+
+_UNDERSTOOD = {ast.Expr, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Call}
+"""Syntax that is evaluated: no attributes, no subscripts, no text formatting."""
 
 
 def calculate(expression: str) -> str:
@@ -66,11 +86,14 @@ def calculate(expression: str) -> str:
         raise ValueError(f"cannot calculate: {len(expression)} characters, at most {MAX_LENGTH} are allowed")
     text = unicodedata.normalize("NFKC", expression).translate(_SPELLINGS).strip()
     evaluator = simpleeval.SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names={})
+    evaluator.nodes = {kind: how for kind, how in evaluator.nodes.items() if kind in _UNDERSTOOD}
     try:
         return shown(evaluator.eval(text))
-    except Exception as error:  # simpleeval passes on whatever the operators raise
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise ValueError(f"cannot calculate {expression!r}: {reason}") from None
+    except (simpleeval.InvalidExpression, SyntaxError):
+        reason = f"use numbers without separators, + - * / // % **, comparisons and {', '.join(_FUNCTIONS)}"
+    except Exception as error:  # simpleeval passes on whatever an operator raises
+        reason = str(error) or type(error).__name__
+    raise ValueError(f"cannot calculate {expression!r}: {reason}")
 
 
 def shown(value: Any) -> str:
@@ -90,6 +113,8 @@ def shown(value: Any) -> str:
         raise ValueError("the result is not a finite number")
     if value == 0:
         return "0"
+    if not 10**-MAX_DIGITS < abs(value) < 10**MAX_DIGITS:
+        raise ValueError("the result is too large or too small to show")
     decimals = max(2, 5 - math.floor(math.log10(abs(value))))
     text = f"{value:.{decimals}f}".rstrip("0").rstrip(".")
     return "0" if text in ("-0", "") else text

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
-from quintain.worlds.desk.search import Ranking, fold
+from quintain.worlds.desk.search import Ranking, fold, has_chinese
 
-PAGE_CHARACTERS = 320
-"""Characters of one page of a document, about 100 tokens of English."""
+PAGE_WIDTH = 320
+"""Characters of one page of a document, about 100 tokens of English; a Chinese character counts four times."""
 
 HITS = 3
 """Most hits of one search."""
@@ -31,11 +33,11 @@ class Document:
     text: str
 
     def pages(self) -> list[str]:
-        """The text in pages of at most `PAGE_CHARACTERS`, cut between words where there is one to cut at."""
+        """The text in pages of at most `PAGE_WIDTH`, cut between words where there is one to cut at."""
         pages, rest = [], self.text.strip()
-        while len(rest) > PAGE_CHARACTERS:
-            cut = max(rest.rfind(mark, PAGE_CHARACTERS // 2, PAGE_CHARACTERS) for mark in (" ", "\n", "。"))
-            cut = PAGE_CHARACTERS if cut < 0 else cut + 1
+        while (fit := _fitting(rest)) < len(rest):
+            cut = max(rest.rfind(mark, fit // 2, fit) for mark in (" ", "\n", "。"))
+            cut = fit if cut < 0 else cut + 1
             pages.append(rest[:cut].strip())
             rest = rest[cut:].strip()
         return [*pages, rest]
@@ -46,6 +48,12 @@ class Document:
         if fold(first) in fold(self.title):
             return ""
         return first if len(first) <= SNIPPET_CHARACTERS else first[: SNIPPET_CHARACTERS - 3].rstrip() + "..."
+
+
+def _fitting(text: str) -> int:
+    """How many characters from the start fit on one page."""
+    widths = accumulate(4 if has_chinese(char) else 1 for char in text[: PAGE_WIDTH + 1])
+    return sum(1 for width in widths if width <= PAGE_WIDTH)
 
 
 class Collection:
@@ -80,6 +88,7 @@ class Collection:
         """The document of a title; case, accents and width variants do not count."""
         return self._by_title.get(fold(title.strip()))
 
+    @cached_property
     def digest(self) -> str:
         """Digest of all titles and texts."""
         content: list[Any] = [[document.title, document.text] for document in self.documents]

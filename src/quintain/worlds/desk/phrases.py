@@ -11,7 +11,7 @@ ATTRIBUTES: dict[str, dict[Language, str]] = {
     "subregion": {"en": "region", "zh": "地区"},
     "currency": {"en": "currency", "zh": "货币"},
     "language": {"en": "language", "zh": "语言"},
-    "calling_code": {"en": "calling code", "zh": "电话区号"},
+    "calling_code": {"en": "calling code", "zh": "区号"},
     "neighbours": {"en": "number of neighbours", "zh": "邻国数"},
     "city": {"en": "city", "zh": "城市"},
     "country": {"en": "country", "zh": "国家"},
@@ -24,7 +24,7 @@ ATTRIBUTES: dict[str, dict[Language, str]] = {
 
 _LOOKUP: dict[Language, tuple[str, ...]] = {
     "en": ("What is the {x} of {a}?", "Give the {x} of {a}.", "Tell me the {x} of {a}.", "Look up the {x} of {a}."),
-    "zh": ("{a}的{x}是什么？", "请告诉我{a}的{x}。", "查一下{a}的{x}。"),
+    "zh": ("{a}的{x}{q}？", "请告诉我{a}的{x}。", "查一下{a}的{x}。", "在资料里，{a}的{x}{q}？"),
 }
 _TWO_HOP: dict[Language, tuple[str, ...]] = {
     "en": (

@@ -16,6 +16,9 @@ from quintain.worlds.desk.search import fold
 MAX_BYTES = 5_000_000
 """Larger files are skipped."""
 
+MAX_TITLE = 100
+"""Longer titles are cut, in characters."""
+
 _TEXT = {".txt", ".text", ".md", ".markdown"}
 _HTML = {".html", ".htm"}
 _LINES = {".jsonl", ".ndjson"}
@@ -67,9 +70,12 @@ def _read(file: Path, skipped: Counter[str]) -> Iterator[Document]:
 
 
 def _decoded(file: Path) -> str:
-    if file.stat().st_size > MAX_BYTES:
-        raise Skip(f"larger than {MAX_BYTES} bytes")
-    data = file.read_bytes()
+    try:
+        data = file.read_bytes() if file.stat().st_size <= MAX_BYTES else None
+    except OSError:
+        raise Skip("unreadable") from None
+    if data is None:
+        raise Skip(f"larger than {MAX_BYTES // 1_000_000} MB")
     if b"\0" in data:
         raise Skip("binary")
     try:
@@ -98,7 +104,7 @@ def _heading(text: str) -> str:
 
 
 def _lines(text: str, skipped: Counter[str]) -> Iterator[Document]:
-    for line in text.splitlines():
+    for line in text.split("\n"):
         if not line.strip():
             continue
         try:
@@ -115,6 +121,8 @@ def _record(line: str) -> Document:
     title, text = (record.get("title"), record.get("text")) if isinstance(record, dict) else (None, None)
     if not (isinstance(title, str) and isinstance(text, str) and title.strip() and text.strip()):
         raise Skip("lines without title and text")
+    if any("\ud800" <= char <= "\udfff" for char in title + text):
+        raise Skip("lines with half a character")
     return Document(title.strip(), text.strip())
 
 
@@ -122,9 +130,10 @@ def _numbered(documents: list[Document]) -> Iterator[Document]:
     """The documents with titles made unique: `Notes`, `Notes (2)`, ..."""
     taken: set[str] = set()
     for document in documents:
-        title, number = document.title, 1
+        plain = " ".join(document.title.split())[:MAX_TITLE]
+        title, number = plain, 1
         while fold(title) in taken:
             number += 1
-            title = f"{document.title} ({number})"
+            title = f"{plain} ({number})"
         taken.add(fold(title))
         yield Document(title, document.text)

@@ -16,6 +16,9 @@ import bm25s
 import numpy as np
 
 _TITLE_WEIGHT = 3
+_NO_WORD = "\0"
+"""Stands for the words of a document without any (bm25s needs one); no query holds it."""
+
 _WORD = re.compile(r"[㐀-鿿]+|[^\W_㐀-鿿]+")
 
 
@@ -40,7 +43,8 @@ def words(text: str) -> list[str]:
     return found
 
 
-def _has_chinese(text: str) -> bool:
+def has_chinese(text: str) -> bool:
+    """True if a Chinese character stands in the text."""
     return any("㐀" <= char <= "鿿" for char in text)
 
 
@@ -48,9 +52,9 @@ class Ranking:
     """A BM25 index of `(title, text)` documents."""
 
     def __init__(self, documents: Sequence[tuple[str, str]]) -> None:
-        tokens = [words(title) * _TITLE_WEIGHT + words(text) for title, text in documents]
+        tokens = [words(title) * _TITLE_WEIGHT + words(text) or [_NO_WORD] for title, text in documents]
         self._titles = [frozenset(words(title)) for title, _ in documents]
-        self._chinese = np.array([_has_chinese(title) for title, _ in documents])
+        self._chinese = np.array([has_chinese(title) for title, _ in documents])
         self._index = bm25s.BM25()
         self._index.index(tokens, show_progress=False)
         self._known = frozenset(token for document in tokens for token in document)
@@ -62,9 +66,9 @@ class Ranking:
             return []
         scores = np.asarray(self._index.get_scores(tokens), dtype=np.float64).copy()
         present = frozenset(tokens)
-        for index, title in enumerate(self._titles):
-            if title and title <= present:
-                scores[index] += 1000.0 * len(title)
-        other_script = self._chinese != _has_chinese(query)
+        for index in np.flatnonzero(scores > 0):
+            if self._titles[index] <= present:
+                scores[index] += 1000.0 * len(self._titles[index])
+        other_script = self._chinese != has_chinese(query)
         order = np.lexsort((-scores, other_script & (scores > 0), scores <= 0))[:count]
         return [int(index) for index in order if scores[index] > 0]

@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
-from quintain.worlds.desk.atlas import LANGUAGES, Language, atlas, share
+from quintain.worlds.desk.atlas import LANGUAGES, Language, Split, atlas, share
 from quintain.worlds.desk.calculator import calculate
 from quintain.worlds.desk.collection import Collection
 from quintain.worlds.desk.phrases import NO_DOCUMENT, NO_VALUE, QUESTIONS
 from quintain.worlds.desk.templates import TEMPLATES, Draft, Draw
-
-Split = Literal["train", "eval"]
 
 _PATIENCE = 60
 """Draws in a row without a new task after which a template and language count as used up."""
 
 
 def generate(
-    split: Split,
+    split: str,
     n: int,
     seed: int,
     languages: Sequence[str] = ("en",),
@@ -44,26 +42,30 @@ def generate(
     Raises:
         InputError: an argument is unknown, or there are fewer than `n` different tasks.
     """
-    names = _names(split, templates)
+    side, names = _side(split), _names(split, templates)
     unknown = [language for language in languages if language not in LANGUAGES]
     if unknown or not languages:
         raise InputError(f"desk languages {list(languages)}: allowed are {', '.join(LANGUAGES)}")
-    draw = Draw(random.Random(f"desk {split} {seed}"), split)
+    draw = Draw(random.Random(f"desk {split} {seed}"), side)
     index = collection or atlas()
     turn = [(name, language) for language in LANGUAGES if language in languages for name in names]
     found: dict[str, Task] = {}
     while len(found) < n and turn:
         for pair in list(turn):
-            if len(found) < n and not _add(found, pair[0], pair[1], split, draw, index):
+            if len(found) < n and not _add(found, pair[0], pair[1], draw, index):
                 turn.remove(pair)
     if len(found) < n:
         raise InputError(f"desk: only {len(found)} different {split} tasks of {', '.join(names)}; {n} were asked for")
     return list(found.values())
 
 
-def _names(split: Split, templates: Sequence[str] | None) -> list[str]:
+def _side(split: str) -> Split:
     if split not in ("train", "eval"):
         raise InputError(f"desk split {split!r}: allowed are 'train' and 'eval'")
+    return "train" if split == "train" else "eval"
+
+
+def _names(split: str, templates: Sequence[str] | None) -> list[str]:
     allowed = [name for name, template in TEMPLATES.items() if split == "eval" or not template.held_out]
     names = list(templates) if templates is not None else allowed
     wrong = [name for name in names if name not in allowed]
@@ -72,14 +74,14 @@ def _names(split: Split, templates: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _add(found: dict[str, Task], name: str, language: Language, split: Split, draw: Draw, index: Collection) -> bool:
+def _add(found: dict[str, Task], name: str, language: Language, draw: Draw, index: Collection) -> bool:
     """Adds one new task; False if none turns up."""
     for _ in range(_PATIENCE):
         draft = TEMPLATES[name].draft(draw, language)
-        question = draw.rng.choice(QUESTIONS[name][language]).format(**draft.words)
+        question = draw.rng.choice(QUESTIONS[name][language]).format(**{"q": "是什么"} | draft.words)
         # One wording of a question is enough: the same facts asked again are no new task.
         asked = "|".join((language, name, *sorted(draft.words.values())))
-        task_id = f"desk-{split}-{name}-{language}-{int(share(asked) * 2**40):010x}"
+        task_id = f"desk-{draw.split}-{name}-{language}-{int(share(asked) * 2**40):010x}"
         if task_id not in found and _recoverable(draft, index):
             found[task_id] = _task(task_id, name, language, question, draft)
             return True
@@ -110,6 +112,7 @@ def _task(task_id: str, name: str, language: Language, question: str, draft: Dra
     setup: dict[str, Any] = {
         "documents": draft.documents,
         "lookups": [draft.answer["decline"]] if draft.said == "no_document" else [],
+        "result": next((calculate(step[1]) for turn in draft.plan for step in turn if step[0] == "calculate"), ""),
         "plan": [[list(step) for step in turn] for turn in draft.plan],
         "said": declined[language].format(**draft.words) if declined else draft.said,
         "closing": draft.closing,

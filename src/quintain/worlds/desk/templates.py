@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from string import ascii_uppercase
 from typing import Any
 
-from quintain.worlds.desk.atlas import LABELS, Entity, Kind, Language, entities, real_airport_codes
+from quintain.worlds.desk.atlas import Entity, Kind, Language, Split, entities, given, real_airport_codes, split_of
 from quintain.worlds.desk.calculator import calculate
 from quintain.worlds.desk.phrases import ATTRIBUTES, UNKNOWN
 
@@ -43,7 +45,7 @@ class Draft:
 class Draw:
     """Draws entities of one split so that each comes up about equally often."""
 
-    def __init__(self, rng: random.Random, split: str) -> None:
+    def __init__(self, rng: random.Random, split: Split) -> None:
         self.rng = rng
         self.split = split
         self._pool = [entity for entity in entities() if entity.split == split]
@@ -89,12 +91,12 @@ def _reading(titles: Sequence[str]) -> list[list[Step]]:
 
 
 def _lookup(kind: Kind, choices: tuple[str, ...], draw: Draw, language: Language) -> Draft:
-    attribute = draw.rng.choice(choices)
+    attribute = draw.rng.choice([name for name in choices if name in given(kind, language)])
     entity = draw.one(kind, language, attribute)
     title, value = entity.titles[language], _value(entity, language, attribute)
     number = attribute not in ("capital", "subregion", "currency", "language", "city", "country", "symbol")
     return Draft(
-        {"a": title, "x": ATTRIBUTES[attribute][language]},
+        {"a": title, "x": ATTRIBUTES[attribute][language], "q": "是多少" if number else "是什么"},
         entity.key,
         _reading([title]),
         {"number": value} if number else {"text": value},
@@ -113,7 +115,7 @@ def _airport_code(draw: Draw, language: Language) -> Draft:
 
 
 def _two_hop(choices: tuple[str, ...], draw: Draw, language: Language) -> Draft:
-    attribute = draw.rng.choice(choices)
+    attribute = draw.rng.choice([name for name in choices if name in given("country", language)])
     airport = draw.one("airport", language)
     country = next(entity for entity in entities() if entity.key == airport.group)
     if attribute not in country.facts[language]:
@@ -211,7 +213,7 @@ def _missing_attribute(draw: Draw, language: Language) -> Draft:
     entity, unknown = draw.one(kind, language), UNKNOWN[kind][language]
     half = len(unknown) // 2
     attribute = draw.rng.choice(unknown[:half] if draw.split == "train" else unknown[half:])
-    absent = [name for name in ("density", "currency", "neighbours") if _lacks(entity, name)]
+    absent = [name for name in ("density", "currency", "neighbours") if _lacks(entity, language, name)]
     if absent and draw.rng.random() < 0.5:
         attribute = ATTRIBUTES[draw.rng.choice(absent)][language]
     title = entity.titles[language]
@@ -220,9 +222,9 @@ def _missing_attribute(draw: Draw, language: Language) -> Draft:
     return Draft(words, entity.key, _reading([title]), answer, "no_value", [title], closing="no_value")
 
 
-def _lacks(entity: Entity, attribute: str) -> bool:
-    kind = "element" if attribute == "density" else "country"
-    return entity.kind == kind and attribute in LABELS and attribute not in entity.facts["en"]
+def _lacks(entity: Entity, language: Language, attribute: str) -> bool:
+    """True if documents of this kind give the attribute, but not this one."""
+    return attribute in given(entity.kind, language) and attribute not in entity.facts[language]
 
 
 _SYLLABLES = (
@@ -248,18 +250,26 @@ _CHARACTERS = "阿贝卡多菲格拉莫纳奥帕里萨塔维佐"
 
 
 def _invented(kind: Kind, draw: Draw, language: Language) -> str:
-    """A name that no entity has; airport codes also miss in the list of all airports."""
+    """A name that nothing in the collection has (no airport of the world, for codes), on this side of the split."""
+    while True:
+        name = _name(kind, draw.rng, language)
+        taken = name[:3] in real_airport_codes() if kind == "airport" else name in _titles(language)
+        if not taken and split_of(name) == draw.split:
+            return name
+
+
+@cache
+def _titles(language: Language) -> frozenset[str]:
+    return frozenset(entity.titles[language] for entity in entities())
+
+
+def _name(kind: Kind, rng: random.Random, language: Language) -> str:
     if kind == "airport":
-        code = "".join(draw.rng.choices("ABCDEFGHIJKLMNOPQRSTUVWXYZ", k=3))
-        known = code in real_airport_codes()
-        return _invented(kind, draw, language) if known else code + (" airport" if language == "en" else "机场")
+        return "".join(rng.choices(ascii_uppercase, k=3)) + (" airport" if language == "en" else "机场")
     if language == "zh":
-        name = "".join(draw.rng.choices(_CHARACTERS, k=3)) + ("国" if kind == "country" else "素")
-    else:
-        stem = "".join(draw.rng.choices(_SYLLABLES, k=2))
-        name = stem.capitalize() + "ia" if kind == "country" else stem + "ium"
-    known = any(name.casefold() == entity.titles[language].casefold() for entity in entities())
-    return _invented(kind, draw, language) if known else name
+        return "".join(rng.choices(_CHARACTERS, k=3)) + ("国" if kind == "country" else "素")
+    stem = "".join(rng.choices(_SYLLABLES, k=2))
+    return stem.capitalize() + "ia" if kind == "country" else stem + "ium"
 
 
 @dataclass(frozen=True, slots=True)

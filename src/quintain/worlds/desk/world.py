@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from quintain.harness.world import Solution, World
 from quintain.interface.canonical import digest
 from quintain.interface.episode import Episode, Verdict
+from quintain.interface.errors import InputError
 from quintain.interface.messages import DECLINE_PREFIXES, Action, Call
 from quintain.interface.tasks import Task
 from quintain.interface.tools import tool
@@ -19,6 +20,7 @@ from quintain.worlds.desk.collection import Collection
 from quintain.worlds.desk.phrases import THOUGHTS
 from quintain.worlds.desk.readers import read_collection
 from quintain.worlds.desk.search import fold
+from quintain.worlds.desk.tasks import generate
 
 _ARGUMENT = {"search": "query", "open": "title", "calculate": "expression"}
 
@@ -56,6 +58,18 @@ class Desk(World):
         name = str(options.get("collection", "atlas"))
         return atlas() if name == "atlas" else read_collection(Path(name))
 
+    @classmethod
+    def generate(cls, split: str, count: int, seed: int, languages: Sequence[str], **options: Any) -> list[Task]:
+        """Tasks over the built-in collection (`tasks.generate`).
+
+        Raises:
+            InputError: the recipe names a collection of its own: its tasks come from a file.
+        """
+        name = options.get("collection", "atlas")
+        if name != "atlas":
+            raise InputError(f"desk makes tasks for the collection 'atlas' only, not {name!r}; give its pools a `file`")
+        return generate(split, count, seed, languages, collection=cls.resources(collection=name))
+
     @property
     def documents(self) -> Collection:
         """The collection this instance reads."""
@@ -64,7 +78,7 @@ class Desk(World):
 
     def data_digest(self) -> str:
         """Digest of all documents."""
-        return digest({"world": self.name, "documents": self.documents.digest()})
+        return digest({"world": self.name, "documents": self.documents.digest})
 
     def reset(self, task: Task) -> None:
         """Forgets what was opened, asked and calculated."""
