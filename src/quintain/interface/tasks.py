@@ -63,7 +63,13 @@ def task_from_json(record: dict[str, Any], where: str) -> Task:
             raise InputError(f"{where}: {key!r} must be a non-empty string, found {record.get(key)!r}")
     if not isinstance(record.get("setup", {}), dict):
         raise InputError(f"{where}: 'setup' must be an object, found {type(record['setup']).__name__}")
-    record["tags"] = tuple(record.get("tags", ()))
+    for key in ("cluster", "template"):
+        if not isinstance(record.get(key, ""), str):
+            raise InputError(f"{where}: {key!r} must be text, found {record[key]!r}")
+    tags = record.get("tags", [])
+    if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
+        raise InputError(f"{where}: 'tags' must be a list of texts, found {tags!r}")
+    record["tags"] = tuple(tags)
     record["cluster"] = record.get("cluster") or record["id"]
     return Task(**record)
 
@@ -90,13 +96,14 @@ def load_tasks(path: Path) -> list[Task]:
         raise InputError(f"task file not found: {path}")
     tasks: list[Task] = []
     seen: dict[str, int] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    # bytes, because text lines also end at characters JSON strings may hold (U+2028, U+0085)
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
         if not line.strip():
             continue
         where = f"{path}:{number}"
         try:
             record = json.loads(line)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise InputError(f"{where}: not valid JSON: {error}") from None
         if not isinstance(record, dict):
             raise InputError(f"{where}: a task is a JSON object, found {type(record).__name__}")
