@@ -256,7 +256,7 @@ class Scheduler:
         slot = self._slot(source)
         if slot is None:
             return None
-        if source is not None and length:
+        if source is not None and source.slot != slot:
             self.pool.copy(source.slot, slot, length)
         self.rows.append(Row(slot, list(job.ids), length, [job], used=self._tick()))
         return True
@@ -272,10 +272,10 @@ class Scheduler:
         if free:
             return min(free)
         scarce = 2 * sum(bool(row.jobs) for row in self.rows) < self.pool.slots
-        idle = [row for row in self.rows if not row.jobs and row is not spare and (scarce or not row.holders)]
+        idle = [row for row in self.rows if not row.jobs and (scarce or not row.holders)]
         if not idle:
             return None
-        victim = min(idle, key=lambda row: (bool(row.holders), row.used))
+        victim = min(idle, key=lambda row: (row is spare, bool(row.holders), row.used))
         self.rows.remove(victim)
         return victim.slot
 
