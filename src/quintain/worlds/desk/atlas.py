@@ -117,6 +117,7 @@ def given(kind: Kind, language: Language) -> frozenset[str]:
     return frozenset(name for entity in entities() if entity.kind == kind for name in entity.facts[language])
 
 
+@cache
 def atlas() -> Collection:
     """The documents of all entities, English and Chinese."""
     return Collection((entity.document(language) for entity in entities() for language in LANGUAGES), "atlas")

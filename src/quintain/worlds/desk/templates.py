@@ -109,7 +109,8 @@ def _lookup(kind: Kind, choices: tuple[str, ...], draw: Draw, language: Language
 def _airport_code(draw: Draw, language: Language) -> Draft:
     entity = draw.one("airport", language)
     title, name, code = entity.titles[language], _value(entity, language, "name"), entity.key.removeprefix("airport:")
-    plan: list[list[Step]] = [[("search", name, "search")], [("open", title, "open")]]
+    query = name if language == "en" else f"{name}机场"
+    plan: list[list[Step]] = [[("search", query, "search")], [("open", title, "open")]]
     facts = [_fact(entity, language, "name")]
     return Draft({"a": name}, entity.key, plan, {"text": code, "aliases": [title]}, code, [title], facts)
 
