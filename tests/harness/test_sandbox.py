@@ -115,7 +115,9 @@ async def test_a_module_in_the_scratch_folder_can_be_imported(sandbox):
 
 
 async def test_files_outside_the_scratch_folder_are_refused(sandbox):
-    source = "import os; os.symlink('/usr', 'way'); os.symlink('/etc/localtime', 'clock'); os.mkfifo('pipe'); os.mkdir('d')"
+    source = (
+        "import os; os.symlink('/usr', 'way'); os.symlink('/etc/localtime', 'clock'); os.mkfifo('pipe'); os.mkdir('d')"
+    )
     assert (await sandbox.run(Program(source=source))).ok
     for path in ("clock", "/proc/self/stat", "../etc/localtime", "way/bin/env"):
         with pytest.raises(PermissionError):

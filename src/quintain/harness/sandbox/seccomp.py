@@ -1,7 +1,8 @@
-"""The system-call filter of a sandboxed program, as classic BPF (Linux `Documentation/userspace-api/seccomp_filter.rst`).
+"""The system-call filter of a sandboxed program, as classic BPF.
 
-A deny list: what reaches beyond the program's own processes and scratch folder fails with EPERM. Calls newer
-than the table fail with ENOSYS, so that a new kernel opens nothing.
+See Linux, `Documentation/userspace-api/seccomp_filter.rst`. A deny list: what reaches beyond the program's own
+processes and scratch folder fails with EPERM. Calls newer than the table fail with ENOSYS, so that a new
+kernel opens nothing.
 """
 
 from __future__ import annotations

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import json
 import os
+import signal
 import struct
 from dataclasses import asdict
 from functools import cache
@@ -50,10 +52,22 @@ except OSError as error:
 """
 
 
+_BOOT = """
+import sys, types
+for name, text in {texts!r}:
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)
+module.main()
+"""
+
+
 @cache
 def warden_source() -> str:
-    """Text of `warden.py`, for the interpreter's `-c`."""
-    return Path(__file__).with_name("warden.py").read_text(encoding="utf-8")
+    """The warden's modules as one text, for the interpreter's `-c`: inside, this package can't be imported."""
+    names = ("inmate", "warden")
+    package = __name__.rpartition(".")[0]
+    files = {name: Path(__file__).with_name(f"{name}.py") for name in names}
+    return _BOOT.format(texts=[(f"{package}.{name}", file.read_text("utf-8")) for name, file in files.items()])
 
 
 class StartError(Exception):
@@ -103,7 +117,7 @@ class Session:
             await self._send(settings, b"")
             await self._receive()
         except (ConnectionError, asyncio.IncompleteReadError):
-            raise StartError(await self._last_words()) from None
+            raise StartError(await self._end()) from None
 
     async def call(self, program: Program) -> ProgramResult:
         """Runs one program.
@@ -118,16 +132,15 @@ class Session:
                 async with asyncio.timeout(program.limits.seconds + GRACE):
                     return await self._exchange(program)
             except (ConnectionError, asyncio.IncompleteReadError):
-                words = await self._last_words()
-                await self.close()
+                words = await self._end()
                 raise InfraError(f"sandbox: its warden died ({words or 'killed'}); open a new one") from None
             except TimeoutError:
-                await self.close()
+                await self._end()
                 raise InfraError(
                     f"sandbox: no reply {GRACE:.0f} s after the limit of {program.limits.seconds:g} s; open a new one"
                 ) from None
             except BaseException:
-                await self.close()
+                await self._end()
                 raise
 
     async def _exchange(self, program: Program) -> ProgramResult:
@@ -159,12 +172,28 @@ class Session:
 
     async def close(self) -> None:
         """Ends every process: with the warden, the kernel kills all of its PID namespace."""
+        self._kill()
+        async with self._lock:  # a call under way ends first, with an InfraError
+            await self._end()
+
+    def _kill(self) -> None:
         self._alive = False
         if self._process.returncode is None:
-            self._process.kill()
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+            # not Process.kill(): that reaps behind the back of asyncio's child watcher
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
+
+    async def _end(self) -> str:
+        """Kills, and waits for the end; the last line of the warden's errors."""
+        self._kill()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        assert self._process.stderr is not None
+        self._process.stdin.close()
+        await self._process.stdout.read()  # with unread output asyncio would never see the end
+        words = (await self._process.stderr.read()).decode(errors="replace").strip()
         await self._process.wait()
+        return words.splitlines()[-1] if words else ""
 
     async def _send(self, header: dict[str, Any], body: bytes) -> None:
         assert self._process.stdin is not None
@@ -177,11 +206,6 @@ class Session:
         header, body = struct.unpack("!II", await self._process.stdout.readexactly(8))
         text = await self._process.stdout.readexactly(header)
         return json.loads(text), await self._process.stdout.readexactly(body)
-
-    async def _last_words(self) -> str:
-        assert self._process.stderr is not None
-        text = (await self._process.stderr.read(1 << 16)).decode(errors="replace").strip()
-        return text.splitlines()[-1] if text else ""
 
 
 def _raise_if_failed(result: ProgramResult, path: str) -> None:

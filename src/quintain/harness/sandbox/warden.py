@@ -1,85 +1,36 @@
 """The program inside a sandbox: a warm interpreter that forks once per call. Standard library only.
 
-The host hands its source to the interpreter as text; it is never imported there. Three roles:
+The host hands its source to the interpreter as text, since no host folder need be readable inside. Three roles:
 
-- the *server* (PID 1 of the sandbox) has done the imports, and serves one request after another;
+- the *server* (PID 1 of the sandbox) has done the imports, and serves one call after another;
 - the *keeper* (PID 1 of the call's own PID namespace) feeds and watches the program. The program cannot signal
   it, and when it exits the kernel kills every process of the call; the server waits for that;
-- the *program*, stripped of privileges, under limits and the system-call filter.
+- the *program* (see `inmate`), stripped of privileges, under limits and the system-call filter.
 
-Frames on both pipes: `!II`, lengths of a JSON header and of a body, then both.
+Keeper and program of the next call are forked ahead of it, so that a call waits for neither.
 """
 
 from __future__ import annotations
 
 import builtins
 import contextlib
-import ctypes
 import gc
-import json
-import linecache
 import mmap
 import os
 import resource
 import select
 import signal
-import struct
 import sys
-import threading
 import time
 import traceback
-import types
 from typing import Any, NoReturn
+
+from quintain.harness.sandbox.inmate import OVERFLOWED, PAGE, PR_SET_PDEATHSIG, become, check, libc, receive, send
 
 CLONE_NEWNS, CLONE_NEWPID = 0x00020000, 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_RDONLY, MS_REC, MS_PRIVATE = 2, 4, 8, 1, 0x4000, 0x40000
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS = 1, 4, 22, 38
-PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL = 47, 4
-SECCOMP_MODE_FILTER = 2
-CAPABILITY_VERSION_3 = 0x20080522
 TICK = 0.02  # seconds between looks at the program's memory
-PAGE = os.sysconf("SC_PAGE_SIZE")
 HOST_GONE = 3  # exit status of a keeper that waited in vain
-CONTROL = 3  # where the program waits for its request
-OVERFLOWED = 1  # what the program writes into the shared byte when it dies of MemoryError
-
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def check(result: int, what: str) -> int:
-    """Raises OSError for a failed C call."""
-    if result < 0:
-        errno = ctypes.get_errno()
-        raise OSError(errno, f"{what}: {os.strerror(errno)}")
-    return result
-
-
-def read_exactly(fd: int, count: int) -> bytes:
-    """Reads `count` bytes, fewer only at the end of the stream."""
-    parts = bytearray()
-    while len(parts) < count:
-        part = os.read(fd, min(count - len(parts), 1 << 20))
-        if not part:
-            break
-        parts += part
-    return bytes(parts)
-
-
-def receive(fd: int) -> tuple[dict[str, Any], bytes] | None:
-    """The next frame; None when the host is gone."""
-    head = read_exactly(fd, 8)
-    if len(head) < 8:
-        return None
-    header, body = struct.unpack("!II", head)
-    return json.loads(read_exactly(fd, header)), read_exactly(fd, body)
-
-
-def send(fd: int, header: dict[str, Any], body: bytes = b"") -> None:
-    """Writes one frame."""
-    text = json.dumps(header).encode()
-    data = memoryview(struct.pack("!II", len(text), len(body)) + text + body)
-    while data:
-        data = data[os.write(fd, data) :]
 
 
 def main() -> None:
@@ -172,7 +123,8 @@ class Call:
         self.captured = {read: bytearray() for read, _ in self.pipes}
         self.program = os.fork()
         if self.program == 0:
-            become(self)
+            streams = (self.stdin_pipe[0], self.pipes[0][1], self.pipes[1][1])
+            become(settings, streams, self.control[0], self.overflow)
         for fd in (self.control[0], self.stdin_pipe[0], *(write for _, write in self.pipes)):
             os.close(fd)
 
@@ -200,7 +152,9 @@ class Call:
         look = time.monotonic() + TICK
         while (now := time.monotonic()) < deadline:
             ready = [fd for fd, _ in self.poller.poll(min(TICK, deadline - now) * 1000)]
-            drained = [self.drain(fd) for fd in ready if fd in self.captured]
+            drained = [fd for fd in ready if fd in self.captured]
+            for fd in drained:
+                self.drain(fd)
             if sum(map(len, self.captured.values())) > self.limits["output_bytes"]:
                 return "output"
             if exited in ready and not drained:
@@ -300,146 +254,3 @@ def proportional(pid: str) -> int:
     except OSError:
         return 0
     return sum(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss_Anon:"))
-
-
-def become(call: Call) -> NoReturn:
-    """The program: gives up its privileges, waits for what to run, and never returns."""
-    status = 125
-    try:
-        check(libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
-        os.setsid()
-        sources = (call.stdin_pipe[0], call.pipes[0][1], call.pipes[1][1], call.control[0])
-        for fd, source in enumerate([os.dup(source) for source in sources]):
-            os.dup2(source, fd)
-        os.closerange(len(sources), 65536)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if call.settings["confined"]:
-            confine(call.settings)
-        os.chdir(call.settings["scratch"])
-        received = receive(CONTROL)
-        os.close(CONTROL)
-        if received is not None:
-            request = received[0]
-            limit(call.settings, request["limits"], warm=not request["argv"])
-            status = run_argv(request["argv"]) if request["argv"] else run_source(request["source"], call)
-    except BaseException as error:
-        os.write(2, f"sandbox: {error!r}\n".encode())
-    finally:
-        os._exit(status)
-
-
-def limit(settings: dict[str, Any], limits: dict[str, Any], warm: bool) -> None:
-    """Sets the limits that the kernel keeps."""
-    with open("/proc/self/statm") as file:
-        held = int(file.read().split()[0]) * PAGE if warm else 0
-    cpu = -int(-limits["cpu_seconds"] // 1)
-    bounds = {
-        resource.RLIMIT_AS: (limits["memory_bytes"] + held,) * 2,
-        resource.RLIMIT_CPU: (cpu, cpu + 1),
-        resource.RLIMIT_FSIZE: (limits["file_bytes"],) * 2,
-        resource.RLIMIT_CORE: (0, 0),
-    }
-    if settings["confined"]:
-        bounds[resource.RLIMIT_NOFILE] = (256, 256)
-        bounds[resource.RLIMIT_MEMLOCK] = (0, 0)
-        bounds[resource.RLIMIT_MSGQUEUE] = (0, 0)
-    if settings["count_processes"]:
-        bounds[resource.RLIMIT_NPROC] = (limits["processes"] + settings["own_processes"],) * 2
-    for kind, (soft, hard) in bounds.items():
-        ceiling = resource.getrlimit(kind)[1]
-        if ceiling != resource.RLIM_INFINITY:
-            soft, hard = min(soft, ceiling), min(hard, ceiling)
-        resource.setrlimit(kind, (soft, hard))
-
-
-class FilterProgram(ctypes.Structure):
-    """`struct sock_fprog`."""
-
-    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_char_p))
-
-
-def confine(settings: dict[str, Any]) -> None:
-    """Gives up every privilege, for good, and installs the system-call filter."""
-    if settings["switch_user"]:
-        os.setgroups([])
-        os.setresgid(*(settings["uid"],) * 3)
-        os.setresuid(*(settings["uid"],) * 3)
-    check(libc.prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0), "prctl")
-    header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
-    check(libc.capset(header, bytes(24)), "capset")
-    check(libc.prctl(PR_SET_DUMPABLE, 1, 0, 0, 0), "prctl")  # else its own /proc entries belong to root
-    check(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
-    code = bytes.fromhex(settings["seccomp"])
-    program = FilterProgram(len(code) // 8, code)
-    check(libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program), 0, 0), "seccomp")
-
-
-def run_argv(argv: list[str]) -> int:
-    """Becomes the command; returns as a shell does if there is none."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
-    try:
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
-        return 126 if isinstance(error, PermissionError) else 127
-
-
-def run_source(source: str, call: Call) -> int:
-    """Runs Python source as `__main__`, as the interpreter would; returns the exit status."""
-    name = "<program>"
-    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-    module = types.ModuleType("__main__")
-    sys.modules["__main__"] = module
-    sys.argv = [name]
-    sys.path.insert(0, call.settings["scratch"])
-    if "numpy.random" in sys.modules:
-        sys.modules["numpy.random"].seed()  # each call draws its own numbers; `random` does so by itself
-    status = 0
-    try:
-        exec(compile(source, name, "exec", dont_inherit=True), module.__dict__)
-    except SystemExit as error:
-        status = exit_status(error.code)
-    except BaseException as error:
-        status = report(error, call)
-    return finish(status)
-
-
-def exit_status(code: object) -> int:
-    """What `sys.exit(code)` makes of its argument."""
-    if code is None or isinstance(code, int):
-        return (code or 0) & 0xFF
-    print(code, file=sys.stderr)
-    return 1
-
-
-def report(error: BaseException, call: Call) -> int:
-    """Prints an uncaught exception without the frames of this file."""
-    if isinstance(error, MemoryError):
-        call.overflow[0] = OVERFLOWED
-    frames = error.__traceback__.tb_next if error.__traceback__ else None
-    try:
-        sys.stdout.flush()
-        traceback.print_exception(type(error), error, frames)
-    except MemoryError:
-        os.write(2, b"MemoryError\n")
-    return 1
-
-
-def finish(status: int) -> int:
-    """Waits for threads, runs exit handlers and flushes, as the interpreter would."""
-    import atexit
-
-    try:
-        threading._shutdown()  # type: ignore[attr-defined]
-        atexit._run_exitfuncs()
-        sys.stdout.flush()
-        sys.stderr.flush()
-    except BaseException:
-        traceback.print_exc()
-        return status or 120
-    return status
-
-
-if __name__ == "__main__":
-    main()
