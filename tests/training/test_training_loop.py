@@ -120,13 +120,23 @@ def test_a_batch_without_any_loss_is_refused():
         trainer.step([example([5, 6, 7], [0, 0, 0])], 1.0)
 
 
-def test_training_for_a_stated_time_stops_before_it_and_the_rate_ends_near_zero(tmp_path):
-    config = TrainConfig(learning_rate=1e-3, warmup=0.2)
-    position = train(tiny(), lambda step: family_of_examples(), 10**6, cross_entropy, config, tmp_path, seconds=1.0)
-    rates = [row["learning_rate"] for row in metrics(tmp_path)]
-    assert 1 < position.step < 10**6
-    assert position.seconds <= 1.5
-    assert rates[-1] < 0.3 * max(rates)
+def test_training_for_a_stated_time_ends_within_it_and_the_rate_ends_near_zero(monkeypatch):
+    """Steps of 2 s in 21 s: the tenth ends at 20 s and an eleventh would end too late."""
+    clock = [100.0]
+    monkeypatch.setattr("quintain.training.loop.time.monotonic", lambda: clock[0])
+    pace = Pace(10**6, 21.0, checkpoint.Position())
+    rates = []
+    while not pace.over(len(rates)):
+        rates.append(rate_share(pace.rate_progress(len(rates)), 0.2))
+        clock[0] += 2.0
+    assert len(rates) == 10
+    assert rates[-1] == pytest.approx((1 - 19 / 21) / 0.8)
+
+
+def test_the_first_step_runs_even_where_it_will_take_longer_than_the_stated_time(tmp_path):
+    config = TrainConfig(learning_rate=1e-3)
+    found = train(tiny(), lambda step: family_of_examples(), 9, cross_entropy, config, tmp_path, seconds=1e-6)
+    assert found.step == 1
 
 
 def test_time_used_before_an_interruption_counts():

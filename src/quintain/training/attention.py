@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -28,8 +27,10 @@ from transformers import AttentionInterface
 from quintain.training.tree import PrefixTree
 
 NAME = "quintain_tree"
-BLOCK = 256
-"""Most queries of a block; larger blocks waste more on the masked half, smaller ones cost more calls."""
+BLOCK = 96
+"""Least queries of a block: larger ones waste more on masked pairs, smaller ones cost more calls and copies."""
+DEPTH_PER_QUERY = 4
+"""A block `d` tokens deep has at least `d / 4` queries, so the gathered keys stay within 5 times the tokens."""
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
 
@@ -57,7 +58,6 @@ class Layout:
 
     positions: Tensor
     ends: Tensor
-    parents: Tensor
     device: torch.device
     _blocks: dict[int | None, Blocks] = field(default_factory=dict)
     _flex: dict[int | None, BlockMask] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class Layout:
     @classmethod
     def of(cls, tree: PrefixTree, device: torch.device) -> Layout:
         """The layout of a tree."""
-        return cls(tree.positions, tree.ends, tree.parents, device)
+        return cls(tree.positions, tree.ends, device)
 
     def blocks(self, window: int | None) -> Blocks:
         """Dense blocks for a sliding window in tokens (None: full attention)."""
@@ -124,21 +124,20 @@ def _visibility(ends: Tensor, positions: Tensor, window: int | None) -> Callable
 
 def _cut(layout: Layout, window: int | None) -> Blocks:
     visible = _visibility(layout.ends, layout.positions, window)
-    starts = [*range(0, len(layout.ends), BLOCK), len(layout.ends)]
-    keys, masks = [], []
-    for start, stop in pairwise(starts):
+    sizes, keys, masks = [], [], []
+    start = 0
+    while start < len(layout.ends):
+        ancestors = _ancestors(layout, start)
+        stop = min(len(layout.ends), start + max(BLOCK, len(ancestors) // DEPTH_PER_QUERY))
         queries = torch.arange(start, stop)
-        candidates = torch.cat([_ancestors(layout, start), queries])
+        candidates = torch.cat([ancestors, queries])
         mask = visible(queries[:, None], candidates[None, :])
         used = mask.any(0)
+        sizes.append(stop - start)
         keys.append(candidates[used])
         masks.append(_unless_causal(mask[:, used], layout.device))
-    return Blocks(
-        sizes=[stop - start for start, stop in pairwise(starts)],
-        keys=torch.cat(keys).to(layout.device),
-        key_sizes=[len(chosen) for chosen in keys],
-        masks=masks,
-    )
+        start = stop
+    return Blocks(sizes, torch.cat(keys).to(layout.device), [len(chosen) for chosen in keys], masks)
 
 
 def _ancestors(layout: Layout, index: int) -> Tensor:
