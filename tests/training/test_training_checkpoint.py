@@ -45,6 +45,7 @@ real, checkpoint.save_file = checkpoint.save_file, save_file
 for step in (1, 2):
     model(torch.ones(3)).sum().backward()
     optimizer.step()
+    optimizer.zero_grad()
     torch.save(model.state_dict(), folder / f"after-{step}.pt")
     checkpoint.save(folder / "checkpoints", model, optimizer, checkpoint.Position(step, step * 2.0))
 """
