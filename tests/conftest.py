@@ -7,10 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import tiny
+
+# no assertion about time: the machine may be busy
+settings.register_profile("quintain", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("quintain")
 
 
 @pytest.fixture(scope="session")

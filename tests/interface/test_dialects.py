@@ -54,7 +54,7 @@ def contents(action: Action) -> Any:
 
 
 @every
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=60)
 @given(action=actions(st.sampled_from(["look_up", "打开"]), st.sampled_from(["item", "价"]), harmless))
 def test_writing_then_parsing_is_the_identity_whatever_the_arguments(subject: str, action: Action) -> None:
     dialect = make(subject)
@@ -64,7 +64,7 @@ def test_writing_then_parsing_is_the_identity_whatever_the_arguments(subject: st
 
 
 @every
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=60)
 @given(action=actions(tricky.filter(bool), tricky, tricky))
 def test_an_action_either_round_trips_or_is_refused(subject: str, action: Action) -> None:
     dialect = make(subject)
@@ -76,7 +76,7 @@ def test_an_action_either_round_trips_or_is_refused(subject: str, action: Action
 
 
 @every
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=100)
 @given(text=tricky | st.text(max_size=40), cut=st.booleans())
 def test_no_text_crashes_the_parser(subject: str, text: str, cut: bool) -> None:
     dialect = make(subject)
@@ -85,14 +85,14 @@ def test_no_text_crashes_the_parser(subject: str, text: str, cut: bool) -> None:
 
 
 @every
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=100)
 @given(ids=st.lists(st.integers(0, 450) | st.integers(-(2**70), 2**70), max_size=40), cut=st.booleans())
 def test_no_ids_crash_the_parser(subject: str, ids: list[int], cut: bool) -> None:
     assert isinstance(make(subject).parse(ids, cut=cut, prefix="c"), Action)
 
 
 @every
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=40)
 @given(action=actions(st.just("look_up"), st.just("item"), harmless))
 def test_another_tokenization_of_the_same_text_parses_to_the_same_action(subject: str, action: Action) -> None:
     dialect = make(subject)
@@ -200,12 +200,12 @@ def test_deep_nesting_and_megabytes_neither_crash_nor_pass(subject: str) -> None
     with pytest.raises(ValueError, match="deeper than 64"):
         dialect.write(Action(calls=(Call("c", "look_up", {"item": deep}),)))
     text = dialect.codec.decode(dialect.write(Action(calls=(Call("c", "look_up", {"item": [1]}),)))[:-1])  # type: ignore[attr-defined]
-    for bomb in ("[" * 200_000, "[" * 200_000 + "]" * 200_000, "9" * 200_000, '{"a":' * 100_000):
+    for bomb in ("[" * 100_000, "[" * 50_000 + "]" * 50_000, "9" * 50_000, '{"a":' * 20_000):
         ids = dialect.codec.encode(text.replace("[1]", bomb))  # type: ignore[attr-defined]
         error = dialect.parse(ids, cut=False, prefix="c").error
         assert error is not None
         assert error.kind in ("json", "unclosed")
-    long = "a b" * 100_000
+    long = "a b" * 350_000 if subject == "hermes" else "a b" * 10_000
     assert dialect.parse(dialect.write(Action(answer=long)), cut=False, prefix="c").answer == long
 
 
@@ -221,6 +221,7 @@ def test_digests_differ_between_dialects_and_depend_on_nothing_else() -> None:
     digests = {subject: make(subject).digest for subject in SUBJECTS}
     assert digests["hermes"] == digests["hermes, markers are tokens"]
     assert len(set(digests.values())) == 3
+    assert all(dialects.digest_of(name) == digests[name] for name in dialects.NAMES)
 
 
 def test_a_missing_special_token_is_named() -> None:
@@ -240,7 +241,6 @@ def test_an_unknown_dialect_is_refused_with_the_list_of_known_ones() -> None:
     assert dialects.get("hermes", tiny.tiny_codec(), compact_docs=True).id == "hermes-compact"
 
 
-@settings(deadline=None)
 @given(text=plain | st.sampled_from(MARKERS))
 def test_the_codec_gives_back_any_text_and_never_a_special_token(text: str) -> None:
     codec = tiny.tiny_codec(QWEN_TOKENS)

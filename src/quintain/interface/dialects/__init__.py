@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from quintain.interface.canonical import digest
 from quintain.interface.dialects.base import Codec, Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
 from quintain.interface.dialects.deepseek import DeepSeek
 from quintain.interface.dialects.hermes import Hermes, HermesCompact
+from quintain.interface.dialects.text import TextDialect
 from quintain.interface.errors import InputError
 
-__all__ = ["NAMES", "Codec", "Dialect", "TokenizerCodec", "get"]
+__all__ = ["NAMES", "Codec", "Dialect", "TokenizerCodec", "digest_of", "get"]
 
-_DIALECTS: dict[str, Callable[[Codec], Dialect]] = {kind.id: kind for kind in (Hermes, HermesCompact, DeepSeek)}
+_DIALECTS: dict[str, type[TextDialect]] = {kind.id: kind for kind in (Hermes, HermesCompact, DeepSeek)}
 
 NAMES = tuple(_DIALECTS)
 """Every dialect `get` knows."""
@@ -29,7 +29,20 @@ def get(name: str, codec: Codec, *, compact_docs: bool = False) -> Dialect:
     Raises:
         InputError: there is no such dialect, or the tokenizer lacks its special tokens.
     """
-    wanted = f"{name}-compact" if compact_docs and not name.endswith("-compact") else name
-    if wanted not in _DIALECTS:
-        raise InputError(f"no dialect {wanted!r}; dialects: {', '.join(NAMES)}")
-    return _DIALECTS[wanted](codec)
+    return _kind(f"{name}-compact" if compact_docs and not name.endswith("-compact") else name)(codec)
+
+
+def digest_of(name: str) -> str:
+    """Digest of a dialect's id and version, without a tokenizer.
+
+    Raises:
+        InputError: there is no such dialect.
+    """
+    kind = _kind(name)
+    return digest({"id": kind.id, "version": kind.version})
+
+
+def _kind(name: str) -> type[TextDialect]:
+    if name not in _DIALECTS:
+        raise InputError(f"no dialect {name!r}; dialects: {', '.join(NAMES)}")
+    return _DIALECTS[name]

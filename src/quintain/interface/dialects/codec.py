@@ -29,7 +29,8 @@ class TokenizerCodec:
         self._full = backend
         decoder = backend.get_added_tokens_decoder()
         self._added: dict[str, int] = {token.content: index for index, token in decoder.items()}
-        self._plain = type(backend).from_str(json.dumps(json.loads(backend.to_str()) | {"added_tokens": []}))
+        plain = json.loads(backend.to_str()) | {"added_tokens": [], "post_processor": None}
+        self._plain = type(backend).from_str(json.dumps(plain))
         self._plain.no_truncation()
         self._plain.no_padding()
         for token, index in self._added.items():
