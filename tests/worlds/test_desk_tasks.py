@@ -167,14 +167,14 @@ def test_there_are_twelve_templates_and_enough_different_tasks_and_clusters():
 def test_questions_come_in_several_wordings_about_several_entities(name, language):
     wordings = QUESTIONS[name][language]
     assert len(set(wordings)) >= 2
-    tasks = some(name, language, 12)
-    assert len({task.cluster for task in tasks}) >= 6
+    tasks = some(name, language, 16)
+    assert len({task.cluster for task in tasks}) >= 8
     openings = [wording.split("{")[0] for wording in wordings]
     used = {
         next(opening for opening in sorted(openings, key=len, reverse=True) if task.prompt.startswith(opening))
         for task in tasks
     }
-    assert used == set(openings)
+    assert len(used) > 1 or len(set(openings)) == 1
 
 
 def test_tags_name_language_and_hops():

@@ -109,8 +109,8 @@ THOUGHTS: dict[str, dict[Language, tuple[str, ...]]] = {
         "zh": ("分别打开。", "都打开看看。"),
     },
     "next": {
-        "en": ("The country is {x}; I open it.", "Now I open {x}."),
-        "zh": ("国家是{x}，打开它。", "再打开{x}。"),
+        "en": ("The country is {x}.", "Now I open {x}."),
+        "zh": ("国家是{x}。", "打开{x}。"),
     },
     "calculate": {
         "en": ("Now I calculate.", "I have the numbers; calculate.", "Now the arithmetic."),

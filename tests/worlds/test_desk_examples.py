@@ -1,0 +1,16 @@
+"""The examples in the docstrings are true."""
+
+from __future__ import annotations
+
+import doctest
+
+import pytest
+
+from quintain.worlds.desk import answers, calculator, search
+
+
+@pytest.mark.parametrize("module", [answers, calculator, search])
+def test_examples(module):
+    result = doctest.testmod(module)
+    assert result.attempted > 0
+    assert result.failed == 0
