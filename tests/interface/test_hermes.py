@@ -273,3 +273,17 @@ def test_a_tokenizer_without_a_chat_template_can_not_be_compared_with(codec: Any
     bare = tiny.tiny_tokenizer(("<|im_start|>", "<|im_end|>"))
     with pytest.raises(InputError, match="no chat template"):
         compare_with_template(full, bare, ASK, DESK)
+
+
+def test_the_compact_form_takes_less_than_half_of_the_tokens(full: Any, compact: Any) -> None:
+    def documentation(dialect: Any) -> int:
+        return len(dialect.prompt(ASK, DESK)) - len(dialect.prompt(ASK, NO_TOOLS))
+
+    def frame(dialect: Any) -> int:
+        return len(dialect.observe([Observation("0", "search", "x")])) - len(dialect.codec.encode("x"))
+
+    def call(dialect: Any) -> int:
+        return len(dialect.write(TWO)) - len(dialect.codec.encode("Two things."))
+
+    for cost in (documentation, frame, call):
+        assert 2 * cost(compact) < cost(full)
