@@ -169,6 +169,16 @@ async def test_imports_are_done_once_before_the_first_call():
         await box.close()
 
 
+@pytest.mark.parametrize("kind", [Bubblewrap, Unconfined])
+async def test_an_import_that_fails_is_the_callers_mistake(kind):
+    box = kind(imports=("json", "no_such_module"))
+    try:
+        with pytest.raises(InputError, match="No module named 'no_such_module'"):
+            await box.run(Program(source="pass"))
+    finally:
+        await box.close()
+
+
 async def test_a_closed_sandbox_says_so(sandbox):
     await sandbox.run(Program(source="pass"))
     await sandbox.close()

@@ -46,6 +46,7 @@ class Bubblewrap:
 
         Raises:
             CannotConfine: this machine can't confine programs; the line says why and what helps.
+            InputError: one of `imports` fails.
             InfraError: it could before, or the sandbox is closed.
         """
         await self._running()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.harness.sandbox.program import Limits, Program, ProgramResult
-from quintain.interface.errors import InfraError
+from quintain.interface.errors import InfraError, InputError
 
 GRACE = 10.0  # seconds past its limit after which a call's keeper counts as broken
 START_SECONDS = 60.0  # for the interpreter and its imports
@@ -94,6 +94,7 @@ class Session:
 
         Raises:
             StartError: it ended before.
+            InputError: an import fails.
             InfraError: it takes longer than `START_SECONDS`.
         """
         pipe = asyncio.subprocess.PIPE
@@ -115,9 +116,11 @@ class Session:
     async def _greet(self, settings: dict[str, Any]) -> None:
         try:
             await self._send(settings, b"")
-            await self._receive()
+            reply, _ = await self._receive()
         except (ConnectionError, asyncio.IncompleteReadError):
             raise StartError(await self._end()) from None
+        if reply["problem"]:
+            raise InputError(f"sandbox: imports {list(settings['imports'])} fail inside: {reply['problem']}")
 
     async def call(self, program: Program) -> ProgramResult:
         """Runs one program.

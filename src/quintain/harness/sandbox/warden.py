@@ -45,7 +45,10 @@ def main() -> None:
         return
     settings = first[0]
     prepare(settings)
-    send(replies, {"ready": True})
+    problem = warm_up(settings)
+    send(replies, {"problem": problem})
+    if problem:
+        return
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY) if settings["confined"] else -1
     while True:
         if settings["confined"]:
@@ -62,7 +65,7 @@ def main() -> None:
 
 
 def prepare(settings: dict[str, Any]) -> None:
-    """Mounts the scratch folder and does the imports."""
+    """Mounts the scratch folder."""
     sys.path[:] = settings["path"] or sys.path
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # `site` is skipped, programs use them
     if settings["confined"]:
@@ -74,8 +77,15 @@ def prepare(settings: dict[str, Any]) -> None:
         options = f"size={size},nr_inodes={256 + size // 8192},mode=0700,{owner}"
         scratch = settings["scratch"].encode()
         check(libc.mount(b"tmpfs", scratch, b"tmpfs", MS_NOSUID | MS_NODEV, options.encode()), "mount scratch")
-    for name in settings["imports"]:
-        __import__(name)
+
+
+def warm_up(settings: dict[str, Any]) -> str:
+    """Does the imports and what else a first use costs; what is wrong with them, or an empty string."""
+    try:
+        for name in settings["imports"]:
+            __import__(name)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
     if "numpy" in sys.modules:
         numpy = sys.modules["numpy"]
         numpy.ones((64, 64)) @ numpy.ones((64, 64))  # OpenBLAS takes its buffers now, before any limit
@@ -84,6 +94,7 @@ def prepare(settings: dict[str, Any]) -> None:
         settings["resident"] = int(file.read().split()[1]) * PAGE
     gc.collect()
     gc.freeze()  # a collection in a fork would copy every page it marks
+    return ""
 
 
 def keep(settings: dict[str, Any], requests: int, replies: int) -> NoReturn:
