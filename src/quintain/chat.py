@@ -17,8 +17,8 @@ from quintain.interface.generation import Sampling
 from quintain.interface.messages import Action, Observation
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent, View
-from quintain.pipeline import RECIPE, read_manifest
-from quintain.recipe import Recipe, recipe_from_table
+from quintain.pipeline import read_manifest, read_recipe
+from quintain.recipe import Recipe
 from quintain.workshop import Workshop
 
 
@@ -85,9 +85,9 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
     from quintain.agents.model import ModelAgent
     from quintain.inference.local import LocalEngine
 
-    recipe = _recipe_of(run)
+    recipe, home = read_recipe(run)
     name = _choose_stage(run, recipe, stage)
-    workshop = Workshop(recipe, run, run)
+    workshop = Workshop(recipe, home, run)
     policy = workshop.policy(name)
     engine = LocalEngine(policy.model, sessions=1)
     agent = Shown(ModelAgent(engine, policy.dialect, Sampling(temperature=temperature), name=name))
@@ -122,13 +122,6 @@ def _unjudged(world: type[World]) -> type[World]:
         return Verdict(success=False, reasons=("a chat is not judged",))
 
     return type(world.__name__, (world,), {"verify": verify})
-
-
-def _recipe_of(run: Path) -> Recipe:
-    path = run / RECIPE
-    if not path.is_file():
-        raise InputError(f"{run} is no run: it has no {RECIPE}")
-    return recipe_from_table(json.loads(path.read_text(encoding="utf-8")), str(path))
 
 
 def _choose_stage(run: Path, recipe: Recipe, wanted: str | None) -> str:

@@ -77,7 +77,12 @@ def _add_look_commands(commands: Any) -> None:
     _add_out(one, "runs/eval")
     one.set_defaults(command=_eval)
 
-    one = commands.add_parser("report", help="write a run's report again", description="Writes report.json and .html.")
+    one = commands.add_parser(
+        "report",
+        help="write a run's report again",
+        description="Builds report.json (for programs) and report.html (one page for people, nothing to install, no "
+        "network) from what lies in a run's folder: pass@1 of every stage, loss, outcomes, cost, trajectories.",
+    )
     one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
     one.set_defaults(command=_report)
 

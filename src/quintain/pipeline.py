@@ -16,12 +16,12 @@ from typing import IO, Any
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
 from quintain.progress import say
-from quintain.recipe import Recipe
+from quintain.recipe import Recipe, recipe_from_table
 from quintain.workshop import Workshop
 
 MANIFEST = "manifest.json"
 RECIPE = "recipe.json"
-"""The recipe as it ran, defaults filled in and scaled."""
+"""The recipe as it ran, defaults filled in and scaled, and the folder its paths are relative to."""
 
 StageFunction = Callable[[Workshop, Any, Path], dict[str, Any]]
 
@@ -53,7 +53,7 @@ def run_recipe(recipe: Recipe, text: str, home: Path, folder: Path, stages: dict
     folder.mkdir(parents=True, exist_ok=True)
     with _only_user_of(folder):
         write_text(folder / "recipe.toml", text)
-        write_json(folder / RECIPE, recipe.model_dump(mode="json"))
+        write_json(folder / RECIPE, {"home": str(home), "recipe": recipe.model_dump(mode="json")})
         workshop = Workshop(recipe, home, folder)
         workshop.check_lock()
         workshop.save_pools()
@@ -125,6 +125,19 @@ def _finished(manifest: dict[str, Any]) -> Finished:
     return Finished(
         manifest["name"], manifest["kind"], manifest["fingerprint"], manifest["seconds"], manifest["result"]
     )
+
+
+def read_recipe(folder: Path) -> tuple[Recipe, Path]:
+    """The recipe a run's folder was made with, and the folder its paths are relative to.
+
+    Raises:
+        InputError: the folder holds no run.
+    """
+    path = folder / RECIPE
+    if not path.is_file():
+        raise InputError(f"{folder} is no run: it has no {RECIPE}")
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return recipe_from_table(record["recipe"], str(path)), Path(record["home"])
 
 
 def read_manifest(folder: Path) -> dict[str, Any] | None:

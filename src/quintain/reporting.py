@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,16 @@ from quintain.evaluation.report import ReportData, StageComparison, StageReport,
 from quintain.evaluation.summary import compare, summarise
 from quintain.evaluation.trajectories import SampledEpisode, choose
 from quintain.harness.journal import read_journal
+from quintain.interface.dialects import TokenizerCodec
+from quintain.interface.dialects import get as get_dialect
+from quintain.interface.dialects.base import Dialect
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
-from quintain.pipeline import RECIPE, read_manifest
+from quintain.interface.example import Example
+from quintain.pipeline import read_manifest, read_recipe
 from quintain.stages import read_metrics
+from quintain.training.examples import episode_examples
+from quintain.workshop import Workshop
 
 
 def report(folder: Path) -> tuple[Path, Path]:
@@ -26,24 +33,17 @@ def report(folder: Path) -> tuple[Path, Path]:
     Raises:
         InputError: the folder holds no run, or no stage of it is finished.
     """
-    if not (folder / RECIPE).is_file():
-        raise InputError(f"{folder} is no run: it has no {RECIPE}")
-    recipe = json.loads((folder / RECIPE).read_text(encoding="utf-8"))
-    manifests = [found for stage in recipe["stages"] if (found := read_manifest(folder / stage["name"]))]
+    recipe, home = read_recipe(folder)
+    manifests = [found for stage in recipe.stages if (found := read_manifest(folder / stage.name))]
     done = [one for one in manifests if one["status"] == "done"]
     if not done:
-        raise InputError(f"{folder}: no stage is finished yet; run it first")
+        raise InputError(f"{folder}: no stage is finished yet; run it again to go on")
     episodes = {one["name"]: _episodes(folder / one["name"]) for one in done}
-    evaluations = [one for one in done if one["kind"] == "eval"]
     data = ReportData(
-        title=f"Run {recipe['name']}",
+        title=f"Run {recipe.name}",
         stages=[_stage(folder, one, episodes[one["name"]]) for one in done],
-        comparisons=[
-            StageComparison(first["name"], second["name"], compare(episodes[first["name"]], episodes[second["name"]]))
-            for first, second in pairwise(evaluations)
-            if first["stage"]["pool"] == second["stage"]["pool"]
-        ],
-        episodes=choose(_samples(done, episodes)),
+        comparisons=_comparisons(done, episodes),
+        episodes=_samples(done, episodes, _Renderer(Workshop(recipe, home, folder), done)),
         decode_tokens=_decoder(folder, done),
         recipe=(folder / "recipe.toml").read_text(encoding="utf-8"),
         machine=machine(),
@@ -51,6 +51,45 @@ def report(folder: Path) -> tuple[Path, Path]:
         notes=[f"Not finished: {one['name']}" for one in manifests if one["status"] != "done"],
     )
     return write_report(folder, data)
+
+
+def _comparisons(done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]]) -> list[StageComparison]:
+    """Every evaluation against the one before it on the same pool, as far as both have scored episodes."""
+    scored = [one for one in done if one["kind"] == "eval" and any(e.scored for e in episodes[one["name"]])]
+    return [
+        StageComparison(first["name"], second["name"], compare(episodes[first["name"]], episodes[second["name"]]))
+        for first, second in pairwise(scored)
+        if first["stage"]["pool"] == second["stage"]["pool"]
+    ]
+
+
+class _Renderer:
+    """Training examples of episodes, as the stage that learnt from them made them."""
+
+    def __init__(self, workshop: Workshop, done: Sequence[dict[str, Any]]) -> None:
+        self._windows = {
+            name: one["stage"]["train"]["window_turns"]
+            for one in done
+            if one["kind"] == "sft"
+            for name in one["stage"]["data"]
+        }
+        self._workshop = workshop
+        self._tokenizer = next((workshop.folder / one["name"] / "model" for one in done if one["kind"] == "sft"), None)
+
+    def examples(self, stage: str, episode: Episode) -> list[Example]:
+        """What was trained on; nothing for a stage that no training stage read."""
+        if stage not in self._windows or self._tokenizer is None:
+            return []
+        return episode_examples(
+            episode, window_turns=self._windows[stage], dialect=self._dialect, toolset=self._workshop.world().toolset()
+        )
+
+    @cached_property
+    def _dialect(self) -> Dialect:
+        from transformers import AutoTokenizer
+
+        tokenizer = AutoTokenizer.from_pretrained(self._tokenizer)
+        return get_dialect(self._workshop.recipe.model.dialect, TokenizerCodec(tokenizer))
 
 
 def _episodes(folder: Path) -> list[Episode]:
@@ -74,12 +113,19 @@ def _stage(folder: Path, manifest: dict[str, Any], episodes: Sequence[Episode]) 
     )
 
 
-def _samples(done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]]) -> list[SampledEpisode]:
-    return [
-        SampledEpisode(one["name"], episode, "evaluation" if one["kind"] == "eval" else "training")
-        for one in done
-        for episode in episodes[one["name"]]
-    ]
+def _samples(
+    done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]], renderer: _Renderer
+) -> list[SampledEpisode]:
+    """All evaluated episodes, and of those trained on as many as one page can show."""
+    samples: list[SampledEpisode] = []
+    for one in done:
+        name = one["name"]
+        if one["kind"] == "eval":
+            samples += [SampledEpisode(name, episode) for episode in episodes[name]]
+            continue
+        trained_on = choose([SampledEpisode(name, episode, "training") for episode in episodes[name]])
+        samples += [replace(sample, examples=renderer.examples(name, sample.episode)) for sample in trained_on]
+    return samples
 
 
 def _decoder(folder: Path, done: Sequence[dict[str, Any]]) -> Any:

@@ -142,9 +142,9 @@ def _oracle(workshop: Workshop, tasks: Iterable[Task]) -> Agent:
 
 
 def stage_episodes(workshop: Workshop, name: str) -> list[Episode]:
-    """Finished episodes of a stage."""
+    """Finished episodes of a stage, in an order that does not depend on which of them ended first."""
     finished, _ = read_journal(workshop.folder / name / "journal")
-    return finished
+    return sorted(finished, key=lambda episode: episode.id)
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:

@@ -1,0 +1,43 @@
+# Two commands do everything: `make quickstart` and `make test`. Both make their own virtual environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: quickstart test check unit slow bench clean
+
+quickstart: $(VENV)/.quickstart
+	$(BIN)/quintain quickstart --out runs/quickstart $(if $(MINUTES),--minutes $(MINUTES))
+
+test: check unit
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(VENV)/.dev
+	$(BIN)/python -m pytest
+
+slow: $(VENV)/.dev
+	$(BIN)/python -m pytest -m slow
+
+bench: $(VENV)/.dev
+	for script in benchmarks/*.py; do $(BIN)/python $$script --out runs/bench/$$(basename $$script .py).json || exit 1; done
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "quintain needs Python 3.11 or newer; set PYTHON=python3.11 (found: $$($(PYTHON) --version 2>&1))"; exit 2; }
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.quickstart: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) --constraint constraints.txt --editable '.[quickstart]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
+	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	@touch $@ $(VENV)/.quickstart
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

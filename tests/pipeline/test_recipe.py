@@ -1,0 +1,59 @@
+"""A wrong recipe is one line that names the key and what is allowed."""
+
+from __future__ import annotations
+
+import pytest
+
+from quintain.commands import recipes_folder, scaled
+from quintain.interface.errors import InputError
+from quintain.recipe import load_recipe
+
+
+@pytest.mark.parametrize("path", sorted(recipes_folder().glob("*.toml")), ids=lambda path: path.stem)
+def test_every_recipe_shipped_is_valid(path):
+    assert load_recipe(path).name == path.stem
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("seed = 3", "sead = 3", "unknown key 'sead'; allowed: name, seed, concurrency"),
+        ("seed = 3", "seed = 1.5", "seed: input should be a valid integer, found 1.5"),
+        ("turns = 3", "turn = 3", "unknown key 'budget.turn'; allowed: turns, tool_calls"),
+        ("turns = 3", "turns = 0", "budget.turns: input should be greater than or equal to 1, found 0"),
+        ("learning_rate", "lr", "unknown key 'stages.2.train.lr'; allowed: learning_rate"),
+        ("learning_rate = 1e-3", 'learning_rate = "fast"', "stages.2.train.learning_rate: input should be a valid"),
+        ('data = ["demos"]', 'data = ["demo"]', "data = 'demo' is not known there; allowed: demos"),
+        ('model = "sft"', 'model = "stf"', "model = 'stf' is not known there; allowed: base, sft"),
+        ('pool = "train"', 'pool = "trian"', "pool = 'trian'; pools: train, eval"),
+        ('kind = "rollout"', 'kind = "roll"', "stages.1.kind: must be one of rollout, sft, eval, found 'roll'"),
+        ('name = "tuned"', 'name = "base"', "two stages are named 'base'"),
+        ('name = "tuned"', 'name = "../x"', "stages.3.name: string should match pattern"),
+        ('split = "train"', 'file = "tasks.jsonl"', "pools.train.file: no such file"),
+        ('split = "train"', "", "pools.train: needs either `file` or `split`"),
+        ("[budget]", "[budget", "not valid TOML"),
+        ('name = "small"', "", "missing key 'name'"),
+    ],
+)
+def test_a_mistake_is_named_with_its_key_and_what_is_allowed(recipe_file, old, new, message):
+    recipe_file.write_text(recipe_file.read_text().replace(old, new, 1))
+    with pytest.raises(InputError) as caught:
+        load_recipe(recipe_file)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_recipe_is_named(tmp_path):
+    with pytest.raises(InputError, match="recipe not found"):
+        load_recipe(tmp_path / "none.toml")
+
+
+def test_scaling_shrinks_tasks_and_training_time_and_refuses_nonsense():
+    recipe = load_recipe(recipes_folder() / "quickstart.toml")
+    half = scaled(recipe, 0.5)
+    assert half.pools["eval"].count == round(recipe.pools["eval"].count * 0.5)
+    (before,) = [stage.train.seconds for stage in recipe.stages if stage.kind == "sft"]
+    (after,) = [stage.train.seconds for stage in half.stages if stage.kind == "sft"]
+    assert after == pytest.approx(before / 2)
+    with pytest.raises(InputError, match="too short"):
+        scaled(recipe, 0.01)
