@@ -150,4 +150,4 @@ def stage_episodes(workshop: Workshop, name: str) -> list[Episode]:
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """Rows of a stage's `metrics.jsonl`; none if it does not train."""
     path = folder / "metrics.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    return [json.loads(line) for line in path.open(encoding="utf-8")] if path.is_file() else []

@@ -17,6 +17,7 @@ from quintain.harness.loop import Harness
 from quintain.harness.threads import settle
 from quintain.harness.world import World
 from quintain.interface.canonical import digest
+from quintain.interface.dialects import digest_of
 from quintain.interface.dialects import get as get_dialect
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
@@ -103,7 +104,7 @@ class Workshop:
             budget=recipe.budget.budget(),
             journal=journal,
             concurrency=recipe.concurrency,
-            dialect=recipe.model.dialect,
+            dialect=digest_of(recipe.model.dialect),
             seed=recipe.seed,
         )
 
@@ -176,7 +177,7 @@ class Workshop:
     def digests(self) -> dict[str, str]:
         """Digests of toolset, dialect and world data."""
         world = self.world()
-        return {"toolset": world.toolset().digest, "dialect": self.recipe.model.dialect, "world": world.data_digest()}
+        return {"toolset": world.toolset().digest, "dialect": digest_of(self.recipe.model.dialect), "world": world.data_digest()}
 
     def versions(self) -> dict[str, str]:
         """Versions of what results depend on."""
