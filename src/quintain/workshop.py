@@ -177,7 +177,11 @@ class Workshop:
     def digests(self) -> dict[str, str]:
         """Digests of toolset, dialect and world data."""
         world = self.world()
-        return {"toolset": world.toolset().digest, "dialect": digest_of(self.recipe.model.dialect), "world": world.data_digest()}
+        return {
+            "toolset": world.toolset().digest,
+            "dialect": digest_of(self.recipe.model.dialect),
+            "world": world.data_digest(),
+        }
 
     def versions(self) -> dict[str, str]:
         """Versions of what results depend on."""
