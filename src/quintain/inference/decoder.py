@@ -66,11 +66,11 @@ class Decoder:
     def forward(self, pool: KVPool, works: Sequence[Work]) -> Tensor:
         """Computes all works; returns the logits that follow each one's last token `[len(works), V]`."""
         plan, order = Plan.of(pool, works, self.device)
-        ids = [token for work in plan.works for token in work.ids]
+        ids = [token for work in plan.works for token in work.sequence[work.start : work.stop]]
         positions = [place for work in plan.works for place in range(work.start, work.stop)]
         ends, total = [], 0
         for work in plan.works:
-            total += len(work.ids)
+            total += work.count
             ends.append(total - 1)
         back = torch.empty(len(order), dtype=torch.long)
         back[torch.tensor(order)] = torch.tensor(ends)
@@ -89,7 +89,7 @@ class Decoder:
         ids = [(7 * index + 3) % vocabulary for index in range(_PROBE)]
         name = type(self._model).__name__
         pool = KVPool(1, _PROBE)
-        works = [Work(0, 0, ids[:-1]), Work(0, _PROBE - 1, ids[-1:])]
+        works = [Work(0, 0, _PROBE - 1, ids), Work(0, _PROBE - 1, 1, ids)]
         try:
             found = torch.cat([self.forward(pool, [work]) for work in works])
         except (TypeError, AttributeError, NotImplementedError) as error:

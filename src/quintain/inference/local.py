@@ -214,7 +214,7 @@ class LocalEngine:
         logits = self._decoder.forward(scheduler.pool, works)
         wanted, draws, asks = scheduler.computed(rows, works)
         drawn = draw(logits[wanted], asks) if asks else []
-        computed = sum(len(work.ids) for work in works)
+        computed = sum(work.count for work in works)
         self._stats = replace(
             self._stats,
             steps=self._stats.steps + 1,

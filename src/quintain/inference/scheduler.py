@@ -16,6 +16,7 @@ from typing import Any
 
 from quintain.inference.attention import Work
 from quintain.inference.kv import KVPool
+from quintain.inference.prefix import shared_length
 from quintain.inference.sampler import Ask, Draw
 from quintain.interface.generation import FinishReason, Generation, Sampling
 
@@ -165,8 +166,7 @@ class Scheduler:
                 rows.append(row)
                 counts[id(row)] = count
                 left -= count
-        works = [Work(row.slot, row.computed, row.ids[row.computed : row.computed + counts[id(row)]]) for row in rows]
-        return rows, works
+        return rows, [Work(row.slot, row.computed, counts[id(row)], row.ids) for row in rows]
 
     def computed(
         self, rows: Sequence[Row], works: Sequence[Work]
@@ -245,7 +245,7 @@ class Scheduler:
         best: Row | None = None
         most = (0, False, False)
         for row in self.rows:
-            shared = _shared(row.ids, ids)
+            shared = shared_length(row.ids, ids)
             rank = (shared, shared == len(row.ids), not row.jobs)
             if shared and rank > most:
                 best, most = row, rank
@@ -300,17 +300,3 @@ class Scheduler:
     def _tick(self) -> int:
         self._clock += 1
         return self._clock
-
-
-def _shared(left: list[int], right: list[int]) -> int:
-    """Length of the common prefix."""
-    low, high = 0, min(len(left), len(right))
-    if left[:high] == right[:high]:
-        return high
-    while high - low > 1:
-        middle = (low + high) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle
-    return low
