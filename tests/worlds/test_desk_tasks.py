@@ -108,6 +108,16 @@ async def test_declining_what_the_collection_holds_fails_and_so_does_answering_w
 
 
 @pytest.mark.parametrize(("name", "language"), EVERY)
+async def test_after_all_look_ups_neither_an_echo_of_the_question_nor_everything_read_is_an_answer(name, language):
+    for task in some(name, language, 8):
+        *calls, _ = reference(task)
+        read = " ".join(Desk().documents.find(title).text for title in task.setup["documents"])
+        for answer in (task.prompt, read, f"{task.prompt} {read}", "Cannot say", "?"):
+            episode = await run([*calls, Action(answer=answer)], task)
+            assert not episode.success
+
+
+@pytest.mark.parametrize(("name", "language"), EVERY)
 def test_milestones_come_true_one_after_the_other_along_the_reference_solution(name, language):
     (task,) = some(name, language, 1)
     desk = Desk()

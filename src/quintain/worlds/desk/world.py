@@ -175,7 +175,7 @@ def _declinable(task: Task) -> bool:
 
 
 def _thought(task: Task, kind: str, number: int, name: str = "") -> str:
-    """One of the phrases of a kind, chosen by the task and the turn alone."""
+    """One of the phrases of a kind, the same for all tasks of a template: what varies at random can't be learnt."""
     language: Language = "zh" if "lang:zh" in task.tags else "en"
     phrases = THOUGHTS[kind][language]
-    return phrases[int(share(f"{task.id} {number}") * len(phrases))].format(x=name)
+    return phrases[int(share(f"{task.template} {kind} {number}") * len(phrases))].format(x=name)
