@@ -10,7 +10,7 @@ import ctypes
 import sys
 
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # <malloc.h>
-_LARGEST_INT = 2**31 - 1
+_NEVER = -1
 _TOP_PAD_BYTES = 64 * 2**20
 
 
@@ -28,5 +28,5 @@ def keep_freed_memory() -> bool:
     if mallopt is None or getattr(ctypes.CDLL(None), "gnu_get_libc_version", None) is None:
         return False
     # The mmap threshold itself is capped at 32 MiB by glibc, too little for logits: switch mmap off instead.
-    settings = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _LARGEST_INT), (_M_TOP_PAD, _TOP_PAD_BYTES))
+    settings = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _NEVER), (_M_TOP_PAD, _TOP_PAD_BYTES))
     return all(mallopt(name, value) == 1 for name, value in settings)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import pytest
 import torch
+from torch.nn.attention.flex_attention import flex_attention
 from training_models import VOCABULARY, example, family_of_examples, tiny
 
 from quintain.interface.example import Example
-from quintain.training.attention import Layout, _visibility, supports_trees
+from quintain.training.attention import Layout, _block_attention, _flex_attention, _visibility, supports_trees
 from quintain.training.forward import prepare, tree_logprobs
 from quintain.training.objective import cross_entropy, policy_gradient
 from quintain.training.packing import pack
@@ -183,6 +184,17 @@ def test_flex_attention_uses_the_same_visibility(window):
     padded[:size, :size] = dense
     expected = padded.view(blocks.shape[0], 128, blocks.shape[1], 128).any(3).any(1)
     assert torch.equal(blocks, expected)
+
+
+@pytest.mark.parametrize("window", [None, 7])
+def test_flex_attention_computes_what_the_dense_blocks_compute(window):
+    tree = build_tree(family_of_examples())
+    layout = Layout.of(tree, torch.device("cpu"))
+    torch.manual_seed(0)
+    query, key, value = (torch.randn(1, heads, len(tree), 16) for heads in (4, 2, 2))
+    expected = _block_attention(query, key, value, layout.blocks(window), 0.3)
+    found = _flex_attention(query, key, value, layout.flex(window), 0.3, flex_attention)
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_models_with_recurrent_layers_fall_back_to_separate_sequences():

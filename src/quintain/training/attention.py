@@ -166,10 +166,7 @@ def _attend(
     if layout is None or query.shape[2] != len(layout.ends):
         raise RuntimeError(f"tree attention called for {query.shape[2]} tokens outside of its `tree_attention` block")
     if query.device.type == "cuda":
-        output = _compiled_flex()(
-            query, key, value, block_mask=layout.flex(sliding_window), scale=scaling, enable_gqa=True
-        )
-        return output.transpose(1, 2).contiguous(), None
+        return _flex_attention(query, key, value, layout.flex(sliding_window), scaling, _compiled_flex()), None
     return _block_attention(query, key, value, layout.blocks(sliding_window), scaling), None
 
 
@@ -183,6 +180,14 @@ def _block_attention(query: Tensor, key: Tensor, value: Tensor, blocks: Blocks, 
         for q, k, v, mask in zip(queries, keys, values, blocks.masks, strict=True)
     ]
     return torch.cat([output.transpose(1, 2) for output in outputs], dim=1)
+
+
+def _flex_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: BlockMask, scaling: float | None, kernel: Callable[..., Tensor]
+) -> Tensor:
+    """`[1, N, heads, D]` by FlexAttention, which skips the blocks in which nothing is visible."""
+    output = kernel(query, key, value, block_mask=mask, scale=scaling, enable_gqa=True)
+    return output.transpose(1, 2).contiguous()
 
 
 _flex_kernel: Callable[..., Tensor] | None = None
