@@ -77,7 +77,7 @@ class Plan:
     singles: int
     slots: Tensor
     places: Tensor
-    trunks: list[tuple[Tensor, int, int]] = field(default_factory=list)
+    trunks: list[tuple[Tensor | slice, int, int]] = field(default_factory=list)
     width: int = 0
     runs: list[Run] = field(default_factory=list)
     _masks: dict[tuple[int, int | None], Tensor] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Plan:
         begins = [0] * len(alone)
         for trunk in find_trunks([work.sequence for work in alone]):
             length = min(trunk.length, *(alone[index].start for index in trunk.members))
-            rows = torch.tensor(trunk.members, device=device)
+            rows = _rows(sorted(trunk.members), device)
             self.trunks.append((rows, alone[trunk.members[0]].slot, length))
             self.width = max(self.width, length)
             for index in trunk.members:
@@ -149,6 +149,13 @@ class Plan:
                 seen &= place > query - window
             self._masks[key] = _additive(seen, like)
         return self._masks[key]
+
+
+def _rows(members: list[int], device: torch.device) -> Tensor | slice:
+    """An index of these rows: a slice where they are neighbours, which costs a view instead of a copy."""
+    if members[-1] - members[0] == len(members) - 1:
+        return slice(members[0], members[-1] + 1)
+    return torch.tensor(members, device=device)
 
 
 def _additive(seen: Tensor, like: Tensor) -> Tensor:
@@ -213,7 +220,7 @@ def _decode(plan: Plan, query: Tensor, keys: Tensor, values: Tensor, mask: Tenso
     scores = query.new_zeros(*asked.shape[:3], mask.shape[-1])
     for rows, slot, length in plan.trunks:
         found = torch.matmul(by_group[:, rows].flatten(1, 2), keys[slot, :, :, :length])
-        scores[rows, :, :, :length] = found.view(groups, len(rows), -1, length).transpose(0, 1)
+        scores[rows, :, :, :length] = found.view(groups, -1, asked.shape[2], length).transpose(0, 1)
     for run in plan.runs:
         own = torch.matmul(asked[run.first : run.last], keys[run.slots, :, :, run.begin : run.end])
         scores[run.first : run.last, :, :, width : width + run.end - run.begin] = own
@@ -225,7 +232,7 @@ def _decode(plan: Plan, query: Tensor, keys: Tensor, values: Tensor, mask: Tenso
     for rows, slot, length in plan.trunks:
         shared = weights[rows, :, :, :length].transpose(0, 1).flatten(1, 2)
         found = torch.matmul(shared, values[slot, :, :length])
-        out[rows] += found.view(groups, len(rows), -1, found.shape[-1]).transpose(0, 1)
+        out[rows] += found.view(groups, -1, asked.shape[2], found.shape[-1]).transpose(0, 1)
     return out.flatten(1, 2)
 
 

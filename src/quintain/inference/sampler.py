@@ -81,10 +81,13 @@ def _draw_alike(logprobs: Tensor, asks: Sequence[Ask], temperature: float, top_p
     scaled = table if temperature == 1 else torch.log_softmax(table / temperature, dim=-1)
     kept, ids = _cut(scaled, top_p, top_k)
     mass = kept.exp().cumsum(dim=-1)
+    # One draw per row, in order, is the usual case: no copy of the whole table.
+    one_each = len(rows) == len(asks) and bool((where[1:] > where[:-1]).all())
+    alike = mass if one_each else mass[where]
     numbers = [uniform(ask.sampling.seed, ask.session, ask.position) for ask in asks]
-    points = torch.tensor(numbers, dtype=mass.dtype, device=mass.device) * mass[where, -1]
+    points = torch.tensor(numbers, dtype=mass.dtype, device=mass.device) * alike[:, -1]
     # `right=True` steps over tokens of probability 0; the clamp meets a point that rounding put at the very end.
-    place = torch.searchsorted(mass[where], points[:, None], right=True).clamp(max=mass.shape[-1] - 1)[:, 0]
+    place = torch.searchsorted(alike, points[:, None], right=True).clamp(max=mass.shape[-1] - 1)[:, 0]
     sampled = kept[where, place]
     token = place if ids is None else ids[where, place]
     raw = table[where, token]

@@ -262,7 +262,7 @@ class Scheduler:
         return True
 
     def _slot(self, spare: Row | None) -> int | None:
-        """The lowest free slot, or that of the idle row that mattered longest ago.
+        """The free slot next to `spare`'s (rows of a group are read together), or that of an idle row of long ago.
 
         A row that a session may come back to is evicted only while less than half of the slots are at work: so
         sessions beyond the slots wait for others to end rather than push each other out at every tool call,
@@ -270,7 +270,7 @@ class Scheduler:
         """
         free = set(range(self.pool.slots)) - {row.slot for row in self.rows}
         if free:
-            return min(free)
+            return min(free) if spare is None else min(free, key=lambda slot: (abs(slot - spare.slot), slot))
         scarce = 2 * sum(bool(row.jobs) for row in self.rows) < self.pool.slots
         idle = [row for row in self.rows if not row.jobs and (scarce or not row.holders)]
         if not idle:
