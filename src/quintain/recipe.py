@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.training.config import SFTConfig
+from quintain.training.grpo_config import GRPOConfig
 
 
 class Section(BaseModel):
@@ -78,6 +79,8 @@ class PoolSection(Section):
     """Seed of the generator."""
     languages: list[str] = ["en"]
     """Languages of the prompts."""
+    templates: list[str] = []
+    """Templates to generate from, by name, or `seen` and `held_out`; empty takes all the split may use."""
 
     @model_validator(mode="after")
     def _one_source(self) -> PoolSection:
@@ -128,6 +131,20 @@ class SFTStage(Stage):
     train: SFTConfig = SFTConfig()
 
 
+class GRPOStage(Stage):
+    """Reinforcement learning on a pool's tasks, by the model's own episodes."""
+
+    kind: Literal["grpo"]
+    pool: str
+    start: str = "base"
+    """`base` or the name of an earlier training stage; one that already succeeds now and then."""
+    validation: str | None = None
+    """Pool to measure now and then, for the guard; not the one that is evaluated."""
+    max_tokens: int = Field(128, ge=1)
+    """Bound of one turn. Tokens are drawn at temperature 1, nothing cut: the distribution that is trained."""
+    train: GRPOConfig = GRPOConfig()
+
+
 class EvalStage(Stage):
     """Measures a model on a pool."""
 
@@ -140,7 +157,11 @@ class EvalStage(Stage):
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
 
-AnyStage = Annotated[RolloutStage | SFTStage | EvalStage, Field(discriminator="kind")]
+AnyStage = Annotated[RolloutStage | SFTStage | GRPOStage | EvalStage, Field(discriminator="kind")]
+
+
+TRAINING = ("sft", "grpo")
+"""Kinds of stages that leave a model."""
 
 
 class Recipe(Section):
@@ -177,14 +198,18 @@ def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSec
 
     if hasattr(stage, "pool") and stage.pool not in pools:
         raise ValueError(f"stage {stage.name!r}: pool = {stage.pool!r}; pools: {', '.join(pools)}")
+    if getattr(stage, "validation", None) is not None and stage.validation not in pools:
+        raise ValueError(f"stage {stage.name!r}: validation = {stage.validation!r}; pools: {', '.join(pools)}")
     if stage.kind == "rollout":
-        need("agent", stage.agent, ("sft",), ("oracle", "base"))
+        need("agent", stage.agent, TRAINING, ("oracle", "base"))
+    if stage.kind == "grpo":
+        need("start", stage.start, TRAINING, ("base",))
     if stage.kind == "sft":
-        need("start", stage.start, ("sft",), ("base",))
+        need("start", stage.start, TRAINING, ("base",))
         for name in stage.data:
             need("data", name, ("rollout",))
     if stage.kind == "eval":
-        need("model", stage.model, ("sft",), ("base",))
+        need("model", stage.model, TRAINING, ("base",))
 
 
 def load_recipe(path: Path) -> Recipe:

@@ -81,7 +81,9 @@ class Workshop:
         else:
             assert section.split is not None
             options = self.recipe.world.options
-            tasks = self.world_class.generate(section.split, section.count, section.seed, section.languages, **options)
+            tasks = self.world_class.generate(
+                section.split, section.count, section.seed, section.languages, section.templates, **options
+            )
         if not tasks:
             raise InputError(f"pool {name!r} has no tasks")
         wrong = next((task for task in tasks if task.world != self.world_class.name), None)

@@ -16,7 +16,7 @@ class Counter(World):
         return a + b
 
     @classmethod
-    def generate(cls, split, count, seed, languages, **options):
+    def generate(cls, split, count, seed, languages, templates, **options):
         start = 0 if split == "train" else 1000
         return [
             Task(f"{split}-{n}", "counter", f"{n} + 1?", {"a": n}, str(n + 1), f"{split}-{n}", "plus")

@@ -64,7 +64,9 @@ class World:
         return self._random
 
     @classmethod
-    def generate(cls, split: str, count: int, seed: int, languages: Sequence[str], **options: Any) -> list[Task]:
+    def generate(
+        cls, split: str, count: int, seed: int, languages: Sequence[str], templates: Sequence[str], **options: Any
+    ) -> list[Task]:
         """Makes tasks from the world's data, for recipes without a task file.
 
         Args:
@@ -72,6 +74,7 @@ class World:
             count: number of tasks.
             seed: of the choice.
             languages: of the prompts.
+            templates: names of templates, or `seen` (those of training) and `held_out`; empty takes all.
             options: the recipe's `[world.options]`.
         """
         raise InputError(f"world {cls.name!r} has no task generator; give its pools a `file`")

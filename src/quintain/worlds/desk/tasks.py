@@ -24,7 +24,7 @@ def generate(
     n: int,
     seed: int,
     languages: Sequence[str] = ("en",),
-    templates: Sequence[str] | None = None,
+    templates: Sequence[str] = (),
     collection: Collection | None = None,
 ) -> list[Task]:
     """Makes `n` different tasks, templates and languages in turn.
@@ -37,7 +37,8 @@ def generate(
         n: how many.
         seed: of the draws.
         languages: `en`, `zh` or both.
-        templates: names of templates; all that the split may use by default.
+        templates: names of templates, or `seen` and `held_out` for the two kinds; all that the split may use
+            by default.
         collection: the index of the built-in collection, if it is at hand.
 
     Raises:
@@ -66,12 +67,16 @@ def _side(split: str) -> Split:
     return "train" if split == "train" else "eval"
 
 
-def _names(split: str, templates: Sequence[str] | None) -> list[str]:
-    allowed = [name for name, template in TEMPLATES.items() if split == "eval" or not template.held_out]
-    names = list(templates) if templates is not None else allowed
+def _names(split: str, templates: Sequence[str]) -> list[str]:
+    kinds = {
+        "seen": [name for name, template in TEMPLATES.items() if not template.held_out],
+        "held_out": [name for name, template in TEMPLATES.items() if template.held_out],
+    }
+    allowed = kinds["seen"] + kinds["held_out"] * (split == "eval")
+    names = [name for wanted in templates or allowed for name in kinds.get(wanted, [wanted])]
     wrong = [name for name in names if name not in allowed]
-    if wrong or not names:
-        raise InputError(f"desk template {wrong}: allowed for {split!r} are {', '.join(allowed)}")
+    if wrong:
+        raise InputError(f"desk template {wrong[0]!r}: allowed for {split!r} are {', '.join(allowed)}")
     return names
 
 

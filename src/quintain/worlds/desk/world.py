@@ -59,7 +59,9 @@ class Desk(World):
         return atlas() if name == "atlas" else read_collection(Path(name))
 
     @classmethod
-    def generate(cls, split: str, count: int, seed: int, languages: Sequence[str], **options: Any) -> list[Task]:
+    def generate(
+        cls, split: str, count: int, seed: int, languages: Sequence[str], templates: Sequence[str], **options: Any
+    ) -> list[Task]:
         """Tasks over the built-in collection (`tasks.generate`).
 
         Raises:
@@ -68,7 +70,7 @@ class Desk(World):
         name = options.get("collection", "atlas")
         if name != "atlas":
             raise InputError(f"desk makes tasks for the collection 'atlas' only, not {name!r}; give its pools a `file`")
-        return generate(split, count, seed, languages, collection=cls.resources(collection=name))
+        return generate(split, count, seed, languages, templates, collection=cls.resources(collection=name))
 
     @property
     def documents(self) -> Collection:
