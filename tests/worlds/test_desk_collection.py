@@ -181,4 +181,4 @@ def test_a_long_document_is_read_page_by_page(tmp_path):
 
 def test_tasks_are_made_for_the_built_in_collection_only(folder):
     with pytest.raises(InputError, match="give its pools a `file`"):
-        Desk.generate("eval", 1, 0, ("en",), collection=str(folder))
+        Desk.generate("eval", 1, 0, ("en",), (), collection=str(folder))
