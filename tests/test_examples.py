@@ -1,0 +1,101 @@
+"""The examples run as they stand, on a tiny random model and a handful of tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import runpy
+import shutil
+from pathlib import Path
+
+import pytest
+
+from quintain import Budget, Harness
+from quintain.commands import run
+from quintain.interface.messages import Action, Call
+from quintain.interface.tasks import load_tasks
+from quintain.workshop import load_world
+
+TILL = Path(__file__).parents[1] / "examples" / "till"
+
+
+class Scripted:
+    """An agent that plays a list of actions."""
+
+    name = "scripted"
+    version = 0
+
+    def __init__(self, *actions: Action) -> None:
+        self._actions = actions
+
+    async def act(self, view):
+        return self._actions[len(view.turns)]
+
+    async def release(self, episode):
+        return None
+
+
+def price(item: str) -> Action:
+    return Action(calls=(Call("c", "price", {"item": item}),))
+
+
+def play(*actions: Action):
+    task = next(task for task in load_tasks(TILL / "eval.jsonl") if task.template == "price")
+    harness = Harness(load_world("till_world:Till", TILL), budget=Budget(turns=3))
+    return task, asyncio.run(harness.run(task, Scripted(*actions)))
+
+
+def test_the_till_accepts_the_right_number_and_nothing_else():
+    task, _ = play(Action(answer="x"))
+    _, right = play(price(task.setup["items"][0]), Action(answer=task.answer))
+    assert right.success
+    assert right.turns[0].observations[0].content == task.answer
+    _, wordy = play(Action(answer=f"{task.answer} cents"))
+    assert not wordy.success
+
+
+def test_an_item_the_till_lacks_is_an_observation_and_the_episode_goes_on():
+    _, episode = play(price("a yacht"), Action(answer="1"))
+    seen = episode.turns[0].observations[0]
+    assert (seen.error, seen.content) == ("exception", "Error (exception): KeyError: 'a yacht'")
+    assert episode.outcome.kind == "answered"
+
+
+def test_no_shop_is_both_trained_and_measured():
+    train = {task.cluster for task in load_tasks(TILL / "train.jsonl")}
+    measured = {task.cluster for task in load_tasks(TILL / "eval.jsonl")}
+    assert not train & measured
+
+
+def test_the_task_files_are_what_their_script_writes(tmp_path):
+    runpy.run_path(str(TILL / "make_tasks.py"))["write"](tmp_path)
+    for name in ("train.jsonl", "eval.jsonl"):
+        assert (tmp_path / name).read_bytes() == (TILL / name).read_bytes()
+
+
+@pytest.fixture
+def small_till(tmp_path, model_folder):
+    """The example with its first tasks only and a tiny model as base."""
+    home = shutil.copytree(TILL, tmp_path / "till")
+    for name, count in (("train.jsonl", 8), ("eval.jsonl", 4)):
+        lines = (home / name).read_text().splitlines(keepends=True)[:count]
+        (home / name).write_text("".join(lines))
+    for recipe in home.glob("*.toml"):
+        text = recipe.read_text()
+        assert 'base = "smollm2-135m"' in text
+        recipe.write_text(text.replace("smollm2-135m", str(model_folder)))
+    return home
+
+
+def test_a_model_is_measured_at_the_till_without_a_reference_solution(small_till, tmp_path):
+    run(small_till / "measure.toml", tmp_path / "run")
+    counts = json.loads((tmp_path / "run" / "base" / "evaluation.json").read_text())["overall"]["counts"]
+    assert (counts["planned"], counts["scored"], counts["clusters"]) == (4, 4, 1)
+    assert (tmp_path / "run" / "report.html").is_file()
+
+
+def test_a_model_is_trained_at_the_till_from_its_reference_solution(small_till, tmp_path):
+    result = run(small_till / "train.toml", tmp_path / "run")
+    assert result["stages"]["demos"]["successes"] == 8
+    assert result["stages"]["sft"]["examples"] == 8
+    assert (tmp_path / "run" / "sft" / "model" / "model.safetensors").is_file()
