@@ -1,0 +1,163 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from quintain.inference import models
+from quintain.inference.models import DEFAULT, cache_folder, load_model
+from quintain.interface.errors import InputError
+
+
+def test_a_folder_gives_an_fp32_model_in_eval_mode_and_its_tokenizer(model_folder: Path) -> None:
+    model, tokenizer = load_model(str(model_folder))
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+    assert not model.training
+    assert tokenizer.is_fast
+
+
+@pytest.mark.parametrize(
+    ("ref", "message"),
+    [
+        ("./nowhere", "no such folder"),
+        ("/no/such/model", "no such folder"),
+        ("typo", "no such folder"),
+        ("a/b/c", "no such folder"),
+    ],
+)
+def test_a_model_that_is_nowhere_is_refused_in_one_line(ref: str, message: str) -> None:
+    with pytest.raises(InputError, match=message) as caught:
+        load_model(ref)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no config\.json"):
+        load_model(str(tmp_path))
+
+
+def test_a_hub_id_that_cannot_be_fetched_is_refused_in_one_line() -> None:
+    code = (
+        "from quintain.inference.models import load_model\n"
+        "from quintain.interface.errors import InputError\n"
+        "try:\n    load_model('nobody/nothing')\nexcept InputError as error:\n    print(error)"
+    )
+    settings = os.environ | {"HF_HUB_OFFLINE": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("model 'nobody/nothing' can't be loaded: ")
+    assert done.stdout.count("\n") == 1
+
+
+def test_missing_packages_are_named_with_the_command_that_installs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(models, "find_spec", lambda name: None if name == "transformers" else object())
+    with pytest.raises(InputError, match=r"needs transformers: pip install 'quintain\[train\]'"):
+        load_model("anything")
+
+
+def test_the_cache_is_where_the_environment_says(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("QUINTAIN_CACHE")
+    assert cache_folder() == Path.home() / ".cache" / "quintain"
+
+
+class Wheel:
+    """Stands in for the download: counts how often the default model is made, from a tiny one."""
+
+    def __init__(self, source: Path) -> None:
+        self.source = source
+        self.made = 0
+
+    def __call__(self, folder: Path, target: Path) -> None:
+        self.made += 1
+        target.mkdir()
+        for file in self.source.iterdir():
+            (target / file.name).write_bytes(file.read_bytes())
+
+
+@pytest.fixture
+def wheel(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, model_folder: Path) -> Wheel:
+    made = Wheel(model_folder)
+    monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(models, "_from_wheel", made)
+    return made
+
+
+def test_the_default_model_is_made_once_and_then_comes_from_the_cache(wheel: Wheel, tmp_path: Path) -> None:
+    first, _ = load_model()
+    second, _ = load_model()
+    assert wheel.made == 1
+    for left, right in zip(first.parameters(), second.parameters(), strict=True):
+        assert torch.equal(left, right)
+    assert sorted(path.name for path in (tmp_path / "models").iterdir()) == [DEFAULT, f"{DEFAULT}.lock"]
+
+
+def test_a_second_one_that_wants_the_default_model_waits_for_the_first(wheel: Wheel) -> None:
+    threads = [threading.Thread(target=models._default_folder) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wheel.made == 1
+
+
+def test_a_failed_attempt_leaves_nothing_that_looks_like_a_model(
+    wheel: Wheel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(folder: Path, target: Path) -> None:
+        wheel(folder, target)
+        raise InputError("out of luck")
+
+    monkeypatch.setattr(models, "_from_wheel", fail)
+    with pytest.raises(InputError, match="out of luck"):
+        load_model()
+    assert [path.name for path in (tmp_path / "models").iterdir()] == [f"{DEFAULT}.lock"]
+
+
+def test_the_hub_is_left_alone_when_it_is_switched_off(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr(models.subprocess, "run", lambda *_, **__: pytest.fail("the hub was asked"))
+    assert not models._from_hub(tmp_path)
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_a_model_that_knows_the_capital_of_france(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    model, tokenizer = load_model()
+    ids = tokenizer("<|im_start|>user\nWhat is the capital of France?<|im_end|>\n<|im_start|>assistant\n").input_ids
+    found = model.generate(torch.tensor([ids]), max_new_tokens=12, do_sample=False)[0, len(ids) :]
+    assert "Paris" in tokenizer.decode(found)
+    config = json.loads((tmp_path / "models" / DEFAULT / "config.json").read_text())
+    assert "quantization_config" not in config
+
+
+def test_tuning_the_allocator_lets_memory_of_freed_tensors_be_used_again() -> None:
+    # 48 MiB is above the largest threshold that glibc reaches by itself: untuned, every block is new pages for ever.
+    # Tuned, the first few blocks still are, until free ones lie side by side.
+    code = (
+        "import resource, sys, torch\n"
+        "torch.set_num_threads(1)\n"
+        "from quintain.inference.allocator import tune_allocator\n"
+        "if sys.argv[1] == 'tuned': tune_allocator()\n"
+        "for _ in range(20): torch.empty(12 << 20).fill_(1)\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "for _ in range(10): torch.empty(12 << 20).fill_(1)\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)\n"
+    )
+
+    def faults(mode: str) -> int:
+        return int(subprocess.run([sys.executable, "-c", code, mode], capture_output=True, check=True).stdout)
+
+    if not sys.platform.startswith("linux") or os.confstr("CS_GNU_LIBC_VERSION") is None:
+        pytest.skip("no glibc here")
+    assert faults("tuned") < faults("default") / 5
