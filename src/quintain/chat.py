@@ -18,7 +18,7 @@ from quintain.interface.messages import Action, Observation
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent, View
 from quintain.pipeline import read_manifest, read_recipe
-from quintain.recipe import Recipe
+from quintain.recipe import TRAINING, Recipe
 from quintain.workshop import Workshop
 
 
@@ -127,7 +127,7 @@ def _unjudged(world: type[World]) -> type[World]:
 def _choose_stage(run: Path, recipe: Recipe, wanted: str | None) -> str:
     if wanted == "base":
         return wanted
-    trained = [stage.name for stage in recipe.stages if stage.kind == "sft"]
+    trained = [stage.name for stage in recipe.stages if stage.kind in TRAINING]
     done = [name for name in trained if (found := read_manifest(run / name)) and found["status"] == "done"]
     if wanted is None and done:
         return done[-1]

@@ -8,7 +8,7 @@ from typing import Any
 from quintain.interface.errors import InputError
 from quintain.pipeline import Finished, run_recipe
 from quintain.progress import say
-from quintain.recipe import Recipe, load_recipe, recipe_from_table
+from quintain.recipe import TRAINING, Recipe, load_recipe, recipe_from_table
 from quintain.reporting import report
 from quintain.stages import STAGES
 from quintain.workshop import LOCK, Workshop
@@ -75,7 +75,7 @@ def scaled(recipe: Recipe, factor: float) -> Recipe:
         if "split" in pool:
             pool["count"] = max(8, round(pool["count"] * min(1.0, factor)))
     for stage in table["stages"]:
-        if stage["kind"] == "sft" and stage["train"].get("seconds"):
+        if stage["kind"] in TRAINING and stage["train"].get("seconds"):
             stage["train"]["seconds"] *= factor
     return recipe_from_table(table, "quickstart")
 

@@ -17,7 +17,7 @@ from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
 from quintain.pipeline import StageFunction, write_json
 from quintain.progress import progress
-from quintain.recipe import EvalStage, RolloutStage, SamplingSection, SFTStage
+from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SamplingSection, SFTStage
 from quintain.workshop import Policy, Workshop
 
 
@@ -67,6 +67,13 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
     }
 
 
+def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
+    """Reinforcement learning by the model's own episodes."""
+    from quintain.reinforcement import grpo as reinforce
+
+    return reinforce(workshop, stage, folder)
+
+
 def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, Any]:
     """Measures a model on a pool: `samples` episodes per task."""
     tasks = workshop.pool(stage.pool)
@@ -77,7 +84,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     return {"model": stage.model, "line": headline(summary)}
 
 
-STAGES: dict[str, StageFunction] = {"rollout": rollout, "sft": sft, "eval": evaluate}
+STAGES: dict[str, StageFunction] = {"rollout": rollout, "sft": sft, "grpo": grpo, "eval": evaluate}
 
 
 def headline(summary: EvalSummary) -> str:

@@ -1,0 +1,49 @@
+"""A sheet of sampled trajectories for a person to read: numbers rise for bad reasons too."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+
+from quintain.interface.episode import Episode
+
+EPISODES = 8
+LONGEST = 600
+"""Characters of one text that the sheet shows."""
+
+
+def sheet(episodes: Sequence[Episode], title: str) -> str:
+    """Markdown with up to `EPISODES` episodes, half of them failures where there are enough; fixed by the title."""
+    draw = random.Random(title)
+    order = sorted(episodes, key=lambda episode: episode.id)
+    draw.shuffle(order)
+    good = [one for one in order if one.success]
+    bad = [one for one in order if not one.success]
+    half = EPISODES // 2
+    chosen = [*bad[: max(half, EPISODES - len(good))], *good[: max(half, EPISODES - len(bad))]]
+    wins = f"{len(good)} of {len(order)} episodes succeed; {len(chosen)} of them are below."
+    questions = "Is every success deserved? Is every failure the agent's? Does it repeat itself, or exploit the world?"
+    return "\n".join([f"# {title}", "", wins, questions, "", *(_episode(one) for one in chosen)])
+
+
+def _episode(episode: Episode) -> str:
+    lines = [f"## {episode.id}: {'success' if episode.success else 'failure'}, {episode.outcome}", ""]
+    lines += [f"- {message.role}: {_short(message.text)}" for message in episode.messages]
+    for turn in episode.turns:
+        action = turn.action
+        lines += [f"- thinks: {_short(action.thought)}"] if action.thought else []
+        lines += [
+            f"- calls {call.tool} {_short(json.dumps(call.arguments, ensure_ascii=False))}" for call in action.calls
+        ]
+        lines += [f"- malformed: {_short(action.text)}"] if action.error else []
+        lines += [f"- answers: {_short(action.answer)}"] if action.answer is not None else []
+        lines += [f"  - sees: {_short(one.content)}" for one in turn.observations]
+    reasons = episode.verdict.reasons if episode.verdict else (episode.outcome.detail,)
+    return "\n".join([*lines, f"- verdict: {_short('; '.join(reasons)) or '-'}", ""])
+
+
+def _short(text: str) -> str:
+    """One line, as JSON would spell it, so that nothing in it can look like another line of the sheet."""
+    cut = text if len(text) <= LONGEST else text[:LONGEST] + f"... ({len(text)} characters)"
+    return json.dumps(cut, ensure_ascii=False)[1:-1]
