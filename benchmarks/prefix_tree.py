@@ -97,11 +97,12 @@ def padded_batches(examples: Sequence[Example], budget: int) -> Iterator[list[Ex
     yield batch
 
 
-def timed(run: Callable[[], float], model: Any) -> tuple[float, float]:
+def timed(run: Callable[[], float], model: Any) -> tuple[float, float, float]:
+    """Wall seconds, processor seconds of all threads (steadier where the machine is shared) and the loss."""
     model.zero_grad()
-    began = time.perf_counter()
+    wall, processor = time.perf_counter(), time.process_time()
     loss = run()
-    return time.perf_counter() - began, loss
+    return time.perf_counter() - wall, time.process_time() - processor, loss
 
 
 def measure(model: Any, shape: Shape, budget: int, rounds: int) -> dict[str, Any]:
@@ -111,11 +112,13 @@ def measure(model: Any, shape: Shape, budget: int, rounds: int) -> dict[str, Any
         "separate": lambda: run_separate(model, examples, budget),
     }
     seconds: dict[str, list[float]] = {name: [] for name in sides}
+    processor: dict[str, list[float]] = {name: [] for name in sides}
     losses = {}
     for _ in range(rounds):
         for name, run in sides.items():
-            took, losses[name] = timed(run, model)
-            seconds[name].append(took)
+            wall, used, losses[name] = timed(run, model)
+            seconds[name].append(wall)
+            processor[name].append(used)
     if abs(losses["tree"] - losses["separate"]) > 1e-4 * losses["separate"]:
         raise SystemExit(f"the two sides compute different losses: {losses}")
     tokens = {
@@ -127,20 +130,21 @@ def measure(model: Any, shape: Shape, budget: int, rounds: int) -> dict[str, Any
         "loss_tokens": sum(example.loss_tokens for example in examples),
         "tokens": tokens,
         "seconds": seconds,
+        "processor_seconds": processor,
         "median_seconds": {name: statistics.median(values) for name, values in seconds.items()},
+        "median_processor_seconds": {name: statistics.median(values) for name, values in processor.items()},
         "speedup": statistics.median(seconds["separate"]) / statistics.median(seconds["tree"]),
     }
 
 
 def print_table(name: str, result: dict[str, Any]) -> None:
-    example_tokens = result["tokens"]["separate"]
-    print(f"{'shape':8} {'side':9} {'computed tokens':>15} {'median s':>9} {'computed/s':>11} {'example tokens/s':>17}")
+    columns = ("shape", "side", "computed", "median s", "cpu s", "computed/s", "example tokens/s")
+    print("".join(f"{column:>18}" for column in columns))
     for side, median in result["median_seconds"].items():
-        computed = result["tokens"][side]
-        print(
-            f"{name:8} {side:9} {computed:15d} {median:9.2f} {computed / median:11.0f} {example_tokens / median:17.0f}"
-        )
-    print(f"{name:8} tree is {result['speedup']:.2f}x faster ({result['loss_tokens']} tokens carry loss)")
+        computed, processor = result["tokens"][side], result["median_processor_seconds"][side]
+        speeds = f"{computed / median:18.0f}{result['tokens']['separate'] / median:18.0f}"
+        print(f"{name:>18}{side:>18}{computed:18d}{median:18.2f}{processor:18.2f}{speeds}")
+    print(f"the tree is {result['speedup']:.2f}x faster; {result['loss_tokens']} tokens carry loss")
 
 
 def main() -> None:

@@ -104,6 +104,11 @@ def test_training_lowers_the_loss_and_counts_shared_tokens_once(tmp_path):
     assert (rows[0]["tokens"], rows[0]["example_tokens"], rows[0]["loss_weight"]) == (7, 12, 10)
 
 
+def test_nothing_is_printed_where_nobody_watches(tmp_path, capfd):
+    train(tiny(), lambda step: family_of_examples(), 1, cross_entropy, TrainConfig(), tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_loss_that_is_no_number_stops_before_the_weights_change(tmp_path):
     model = tiny()
     with torch.no_grad():

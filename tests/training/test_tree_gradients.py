@@ -197,6 +197,31 @@ def test_flex_attention_computes_what_the_dense_blocks_compute(window):
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_gathered_keys_of_a_long_sequence_grow_with_its_length_not_with_its_square():
+    sizes = {}
+    for length in (2000, 8000):
+        blocks = Layout.of(build_tree([example([5] * length)]), torch.device("cpu")).blocks(None)
+        assert sum(blocks.sizes) == length
+        sizes[length] = sum(blocks.key_sizes) / length
+    assert sizes[8000] <= 6
+    assert sizes[8000] < 1.5 * sizes[2000]
+
+
+def test_half_precision_models_get_log_probabilities_in_single_precision():
+    examples = family_of_examples()
+    tree = build_tree(examples)
+    found = {}
+    for dtype in (torch.float32, torch.bfloat16):
+        model = tiny("qwen3").to(dtype)
+        prepare(model)
+        with tree_logprobs(model, tree) as logprobs:
+            cross_entropy(logprobs, tree.predictions, tree.loss_weight).value.backward()
+        found[dtype] = logprobs.values.detach()
+        assert model.get_output_embeddings().weight.grad.dtype == dtype
+    assert found[torch.bfloat16].dtype == torch.float32
+    assert (found[torch.bfloat16] - found[torch.float32]).abs().mean() < 0.1
+
+
 def test_models_with_recurrent_layers_fall_back_to_separate_sequences():
     assert not supports_trees(tiny("qwen3_next"))
     assert all(supports_trees(tiny(family)) for family in ATTENTION_ONLY)
