@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from quintain.harness.threads import off_loop
+from quintain.harness.threads import off_loop, on_loop
 from quintain.interface.episode import Budget
 from quintain.interface.errors import FormatError, InfraError, ToolErrorKind
 from quintain.interface.messages import FORMAT_CALL_ID, Action, Call, Observation
@@ -56,15 +56,14 @@ async def run_call(call: Call, toolset: Toolset, budget: Budget) -> Observation:
         value, content = await _invoke(one, call, budget.call_seconds)
     except InfraError:
         raise
-    except TimeoutError:
-        spent = time.perf_counter() - began
-        text = f"{call.tool} ran past {budget.call_seconds:g} s and was abandoned"
-        raise CallTimeout(error_observation(call, "timeout", text, spent)) from None
     except ResultError as error:
         return error_observation(call, "result_type", str(error), time.perf_counter() - began)
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        return error_observation(call, "exception", text, time.perf_counter() - began)
+        spent = time.perf_counter() - began
+        if isinstance(error, TimeoutError) and spent >= budget.call_seconds:  # not one the tool raised itself
+            text = f"{call.tool} ran past {budget.call_seconds:g} s and was abandoned"
+            raise CallTimeout(error_observation(call, "timeout", text, spent)) from None
+        return error_observation(call, "exception", f"{type(error).__name__}: {error}", spent)
     spent = time.perf_counter() - began
     size = len(content.encode())
     if size > budget.observation_bytes:
@@ -74,18 +73,26 @@ async def run_call(call: Call, toolset: Toolset, budget: Budget) -> Observation:
 
 
 async def _invoke(one: Tool, call: Call, seconds: float) -> tuple[Any, str]:
-    assert one.function is not None, f"tool {one.name!r} is known by its schema alone"
+    function = one.function
+    assert function is not None, f"tool {one.name!r} is known by its schema alone"
+    keywords = keywords_of(one, call.arguments)
+    if asyncio.iscoroutinefunction(function):
+        return _render(one, await on_loop(lambda: function(**keywords), seconds))
+    result: tuple[Any, str] = await off_loop(lambda: _render(one, function(**keywords)), seconds)
+    return result
+
+
+def keywords_of(one: Tool, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Validated JSON arguments as the function's Python values.
+
+    Raises:
+        ValueError: a value fits the schema and still does not convert (an impossible date); one line.
+    """
     try:
-        keywords = one.keywords(call.arguments)
+        return one.keywords(arguments)
     except ValidationError as error:
         first = error.errors()[0]
         raise ValueError(f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    function = one.function
-    if asyncio.iscoroutinefunction(function):
-        async with asyncio.timeout(seconds):
-            return _render(one, await function(**keywords))
-    result: tuple[Any, str] = await off_loop(lambda: _render(one, function(**keywords)), seconds)
-    return result
 
 
 def _render(one: Tool, result: Any) -> tuple[Any, str]:

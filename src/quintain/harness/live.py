@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from quintain.harness.calls import CallTimeout, error_observation, parallel, run_call
+from quintain.harness.isolated import IsolatedWorld, discard
 from quintain.harness.threads import settle
 from quintain.harness.world import World
-from quintain.interface.episode import Budget, Episode, LimitKind, Outcome, Usage
+from quintain.interface.episode import Budget, Episode, LimitKind, Outcome, Usage, Verdict
 from quintain.interface.errors import InfraError, InputError
 from quintain.interface.messages import Action, Call, Message, Observation, Turn
 from quintain.interface.records import TokenRecord
@@ -26,6 +27,15 @@ WorldFactory = Callable[[], World]
 def episode_seed(seed: int, task_id: str, sample: int) -> int:
     """A seed for one episode, the same on every machine."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{task_id}/{sample}".encode()).digest()[:6])
+
+
+async def attempt(action: Callable[..., Awaitable[None]], *arguments: Any, **options: Any) -> Exception | None:
+    """Runs a world's own code; whatever it raises is returned."""
+    try:
+        await action(*arguments, **options)
+    except Exception as error:
+        return error
+    return None
 
 
 class Live:
@@ -47,14 +57,63 @@ class Live:
         self._calls_done: list[tuple[str, dict[str, Any]]] = []
         self._began = time.monotonic()
 
-    async def open(self) -> None:
-        """Resets the world to the task."""
-        await self._reset(self.world)
-        self.state = self._snapshot()
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        discard(self.world)
+
+    async def open(self) -> Exception | None:
+        """Resets the world to the task, with one retry on another instance; returns what came back twice."""
+        problem = await attempt(self._reset, self.world)
+        if problem is not None:
+            self._replace(self.factory())
+            problem = await attempt(self._reset, self.world)
+        if problem is None:
+            self.state = self._snapshot()
+        return problem
+
+    async def reply(self) -> Message | None:
+        """What the user says to the last answer; None ends the episode."""
+        if type(self.world).user is World.user:
+            return None
+        said: Message | None = await settle(self.world.user, self.view(), seconds=self.budget.seconds)
+        return said
+
+    async def verdict(self, episode: Episode) -> Verdict:
+        """The verdict, on a fresh instance restored from the last snapshot where the world keeps exact ones."""
+        if self.world.snapshots != "exact" or self.state is None:
+            return await self._verify(self.world, episode)
+        world = self.factory()
+        try:
+            await settle(world.restore, self.state, seconds=self.budget.seconds)
+            verdict = await self._verify(world, episode)
+            await self._close(world)
+            return verdict
+        finally:
+            discard(world)
+
+    async def _verify(self, world: World, episode: Episode) -> Verdict:
+        verdict = await settle(world.verify, self.task, episode, seconds=self.budget.seconds)
+        if not isinstance(verdict, Verdict):
+            raise TypeError(f"verify() must return a Verdict, found {type(verdict).__name__}")
+        return verdict
+
+    async def close(self) -> None:
+        """Frees what the world took."""
+        await self._close(self.world)
+
+    async def _close(self, world: World) -> None:
+        if type(world).close is not World.close:
+            await attempt(settle, world.close, seconds=self.budget.seconds)
 
     async def _reset(self, world: World) -> None:
         world.seed = self.header.seed
-        await settle(world.reset, self.task)
+        await settle(world.reset, self.task, seconds=self.budget.seconds)
+
+    def _replace(self, world: World) -> None:
+        discard(self.world)
+        self.world, self.toolset = world, world.toolset()
 
     def view(self) -> View:
         """What the agent may see."""
@@ -112,7 +171,7 @@ class Live:
             error_observation(call, "exception", f"not run: {len(action.calls)} calls > {allowed} left")
             for call in action.calls[allowed:]
         )
-        if parallel(action, self.toolset):
+        if not isinstance(self.world, IsolatedWorld) and parallel(action, self.toolset):
             return tuple(await self._run_all(calls)) + over
         done: list[Observation] = []
         state = self.state
@@ -157,22 +216,21 @@ class Live:
         kind = self.world.snapshots
         if kind == "none":
             raise InfraError(f"world {self.world.name!r} keeps no snapshots, so it can't go back")
-        world = self.factory()
+        self._replace(self.factory())
         if kind == "exact":
             assert state is not None
-            world.restore(state)
+            await settle(self.world.restore, state, seconds=self.budget.seconds)
         else:
-            await self._reset(world)
+            await self._reset(self.world)
             for name, arguments in [*self._calls_done, *((call.tool, call.arguments) for call in before)]:
-                await run_call(Call("replay", name, arguments), world.toolset(), self.budget)
-        self.world, self.toolset = world, world.toolset()
+                await run_call(Call("replay", name, arguments), self.toolset, self.budget)
 
     def record(self, action: Action, observations: tuple[Observation, ...]) -> Turn:
         """Adds a turn and what it used."""
         turn = Turn(action, observations)
         self.turns.append(turn)
         self.tokens.add(action)
-        self._calls_done += [(call.tool, call.arguments) for call in action.calls]
+        self._calls_done += _lasting(turn)
         used = self.usage
         used.turns += 1
         used.tool_calls += sum(1 for one in observations if one.error != "format")
@@ -198,7 +256,7 @@ class Live:
         for turn in turns:
             self.turns.append(turn)
             self.tokens.add(turn.action)
-            self._calls_done += [(call.tool, call.arguments) for call in turn.action.calls]
+            self._calls_done += _lasting(turn)
         self.user_messages = dict(said)
         self.usage = replace(usage)
         if self.world.snapshots == "exact" and state is None:
@@ -220,3 +278,9 @@ class Live:
             milestones=self.milestones,
             user_messages=dict(self.user_messages),
         )
+
+
+def _lasting(turn: Turn) -> list[tuple[str, dict[str, Any]]]:
+    """Calls of a turn whose changes stayed: after a timeout or an infra error the world went back."""
+    pairs = zip(turn.action.calls, turn.observations, strict=True) if turn.action.calls else ()
+    return [(call.tool, call.arguments) for call, one in pairs if one.error not in ("timeout", "infra")]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from quintain.harness.calls import format_observation
+from quintain.harness.isolated import isolate
 from quintain.harness.journal import Journal, JournalError, Unfinished
 from quintain.harness.live import Live, WorldFactory, episode_seed
-from quintain.harness.threads import settle
-from quintain.harness.world import World
 from quintain.interface.episode import Budget, Digests, Episode, Outcome, Usage, Verdict
 from quintain.interface.errors import InfraError, InputError, QuintainError
-from quintain.interface.messages import Action, Message, message
+from quintain.interface.messages import Action, message
 from quintain.interface.records import message_from_json, turn_from_json
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
@@ -43,12 +42,12 @@ class Harness:
         dialect: str = "",
         seed: int = 0,
     ) -> None:
-        self.factory = world
         self.budget = budget or Budget()
         self.journal = journal
         self.concurrency = concurrency
         self.seed = seed
         sample = world()
+        self.factory = isolate(sample) if sample.isolated else world
         self.world_name = sample.name
         self.instructions = sample.instructions
         self.digests = Digests(sample.toolset().digest, dialect, sample.data_digest())
@@ -56,26 +55,29 @@ class Harness:
     async def run(self, task: Task, agent: Agent, *, sample: int = 0) -> Episode:
         """Runs one episode of a task; `sample` tells the episodes of one task apart."""
         header = self._header(task, agent, f"{task.id}#{sample}", episode_seed(self.seed, task.id, sample))
-        live = Live(task, self.factory, self.budget, header)
-        opened = await self._open(live)
-        if opened is not None:
-            return await self._conclude(live, opened, agent)
-        return await self._play(live, agent)
+        with Live(task, self.factory, self.budget, header) as live:
+            problem = await live.open()
+            if self.journal:
+                self.journal.start(live.header, self.budget, live.state)
+            if problem is not None:
+                outcome = Outcome("infra_error", detail=f"reset failed twice: {type(problem).__name__}: {problem}")
+                return await self._conclude(live, outcome, agent)
+            return await self._play(live, agent)
 
     async def resume(self, unfinished: Unfinished, task: Task, agent: Agent) -> Episode:
         """Goes on with an interrupted episode after its last journaled turn."""
         start, turns = unfinished.start, unfinished.turns
         header = replace(self._header(task, agent, unfinished.id, start["seed"]), version=start["policy"])
-        live = Live(task, self.factory, self.budget, header)
         last = turns[-1] if turns else start
         said = {at + 1: message_from_json(one["user"]) for at, one in enumerate(turns) if one.get("user")}
         usage = Usage(**last["usage"]) if turns else Usage()
-        live.milestones = tuple(last["milestones"]) if turns else ()
         state = self.journal.load_state(last["snapshot"]) if self.journal else None
-        await live.rebuild([turn_from_json(one["turn"]) for one in turns], said, usage, state)
-        if turns and live.turns[-1].action.answer is not None and len(turns) not in said:
-            return await self._after_answer(live, agent)
-        return await self._play(live, agent)
+        with Live(task, self.factory, self.budget, header) as live:
+            live.milestones = tuple(last["milestones"]) if turns else ()
+            await live.rebuild([turn_from_json(one["turn"]) for one in turns], said, usage, state)
+            if turns and live.turns[-1].action.answer is not None and len(turns) not in said:
+                return await self._after_answer(live, agent)
+            return await self._play(live, agent)
 
     async def branch(
         self, episode: Episode, turn: int, task: Task, agent: Agent, *, state: bytes | None, name: str
@@ -93,15 +95,15 @@ class Harness:
         if not 0 <= turn <= len(episode.turns):
             raise InputError(f"episode {episode.id!r} has {len(episode.turns)} turns; can't branch at {turn}")
         header = self._header(task, agent, f"{episode.id}+{turn}{name}", episode.seed)
-        live = Live(task, self.factory, self.budget, replace(header, parent=(episode.id, turn)))
         kept = list(episode.turns[:turn])
         said = {at: one for at, one in episode.user_messages.items() if at <= turn}
-        await live.rebuild(kept, said, _usage_of(episode, turn), state)
-        if self.journal:
-            self.journal.start(live.header, self.budget, live.state)
-            for index, one in enumerate(kept):
-                self.journal.turn(live.header.id, index, one, live.usage, live.milestones, None)
-        return await self._play(live, agent)
+        with Live(task, self.factory, self.budget, replace(header, parent=(episode.id, turn))) as live:
+            await live.rebuild(kept, said, _usage_of(episode, turn), state)
+            if self.journal:
+                self.journal.start(live.header, self.budget, live.state)
+                for index, one in enumerate(kept):
+                    self.journal.turn(live.header.id, index, one, live.usage, live.milestones, None)
+            return await self._play(live, agent)
 
     async def rollout(
         self,
@@ -168,15 +170,6 @@ class Harness:
             seed=seed,
         )
 
-    async def _open(self, live: Live) -> Outcome | None:
-        """Resets the world, with one retry; returns an outcome if that fails."""
-        problem = await _attempt(live.open)
-        if problem is not None:
-            problem = await _attempt(live.open)
-        if self.journal:
-            self.journal.start(live.header, self.budget, live.state)
-        return Outcome("infra_error", detail=f"reset failed twice: {problem}") if problem else None
-
     async def _play(self, live: Live, agent: Agent) -> Episode:
         while True:
             limit = live.limit()
@@ -198,9 +191,9 @@ class Harness:
                 observations: tuple = (format_observation(action.error),)  # type: ignore[type-arg]
             else:
                 observations = await live.observe(action)
+            turn = live.record(action, observations)
         except InfraError as error:
             return Outcome("infra_error", detail=str(error))
-        turn = live.record(action, observations)
         if self.journal:
             index = len(live.turns) - 1
             live.usage.seconds, spent = live.elapsed(), live.usage.seconds
@@ -229,9 +222,11 @@ class Harness:
 
     async def _after_answer(self, live: Live, agent: Agent) -> Episode:
         """Lets the world play the user; without a reply the episode is over."""
-        said: Message | None = None
-        if type(live.world).user is not World.user:
-            said = await settle(live.world.user, live.view())
+        try:
+            said = await live.reply()
+        except Exception as error:
+            outcome = Outcome("infra_error", detail=f"user() failed: {type(error).__name__}: {error}"[:300])
+            return await self._conclude(live, outcome, agent)
         if said is None:
             kind = "declined" if live.turns[-1].action.declines else "answered"
             return await self._conclude(live, Outcome(kind), agent)  # type: ignore[arg-type]
@@ -244,24 +239,19 @@ class Harness:
         episode = live.finish(outcome)
         if outcome.kind != "infra_error":
             episode = await self._judge(live, episode)
-        if type(live.world).close is not World.close:
-            await _attempt(lambda: settle(live.world.close))
+        await live.close()
         await agent.release(episode.id)
         if self.journal:
             await self.journal.end(episode)
         return episode
 
     async def _judge(self, live: Live, episode: Episode) -> Episode:
-        """The verdict, on a fresh instance restored from the last snapshot where the world keeps exact ones."""
+        """Adds the world's verdict; without one, after two tries, the episode has no score."""
         verdict: Verdict | None = None
         problem: Exception | None = None
         for _ in range(2):
-            world = live.world
-            if world.snapshots == "exact" and live.state is not None:
-                world = self.factory()
-                world.restore(live.state)
             try:
-                verdict = await settle(world.verify, live.task, episode, seconds=self.budget.seconds)
+                verdict = await live.verdict(episode)
                 break
             except Exception as error:
                 problem = error
@@ -269,15 +259,6 @@ class Harness:
             reasons = verdict.reasons if verdict else (f"verify failed twice: {type(problem).__name__}: {problem}",)
             return replace(episode, outcome=Outcome("infra_error", detail="; ".join(reasons)[:300]))
         return replace(episode, verdict=verdict)
-
-
-async def _attempt(action: Callable[[], Awaitable[None]]) -> Exception | None:
-    """Runs a world's own code; whatever it raises is returned."""
-    try:
-        await action()
-    except Exception as error:
-        return error
-    return None
 
 
 def _usage_of(episode: Episode, turns: int) -> Usage:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
 from typing import Any
 
@@ -38,9 +38,9 @@ class _Worker:
             return
         if failure is None:
             future.set_result(result)
-        elif isinstance(failure, Exception):
+        elif isinstance(failure, Exception) and not isinstance(failure, StopIteration):
             future.set_exception(failure)
-        else:  # SystemExit or KeyboardInterrupt raised by a tool must not end the run
+        else:  # SystemExit or KeyboardInterrupt raised by a tool must not end the run; futures take no StopIteration
             future.set_exception(RuntimeError(f"{type(failure).__name__}: {failure}"))
 
 
@@ -57,10 +57,25 @@ async def off_loop(function: Callable[[], Any], seconds: float | None = None) ->
     future: asyncio.Future[Any] = loop.create_future()
     worker = _idle.pop() if _idle else _Worker()
     worker.jobs.put((function, loop, future))
-    if seconds is None:
-        return await future
     async with asyncio.timeout(seconds):
         return await future
+
+
+async def on_loop(function: Callable[[], Awaitable[Any]], seconds: float | None = None) -> Any:
+    """Awaits what an async function of a world returns.
+
+    Raises:
+        TimeoutError: it ran past `seconds`; it was cancelled.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    try:
+        async with asyncio.timeout(seconds):
+            return await function()
+    except (asyncio.CancelledError, SystemExit, KeyboardInterrupt) as error:
+        if task.cancelling():  # the run is being stopped
+            raise
+        raise RuntimeError(f"{type(error).__name__}: {error}") from None
 
 
 async def settle(function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> Any:
@@ -69,7 +84,5 @@ async def settle(function: Callable[..., Any], *arguments: Any, seconds: float |
     Raises:
         TimeoutError: it ran past `seconds`.
     """
-    if asyncio.iscoroutinefunction(function):
-        async with asyncio.timeout(seconds):
-            return await function(*arguments)
-    return await off_loop(lambda: function(*arguments), seconds)
+    run = on_loop if asyncio.iscoroutinefunction(function) else off_loop
+    return await run(lambda: function(*arguments), seconds)

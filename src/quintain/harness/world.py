@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
 from quintain.interface.canonical import canonical_json, digest
 from quintain.interface.episode import Episode, Verdict
@@ -31,12 +31,26 @@ class World:
         name: name of the world, as tasks spell it.
         instructions: what the system message says before the tools.
         snapshots: `exact` (state is saved and restored), `replay` (the logged calls are run again) or `none`.
+        isolated: instances live in processes of their own, so that a call past its limit is killed whatever it
+            does, and a crash of native code ends the call alone. Calls run one at a time, also read-only ones.
+        made_with: positional and named arguments the instance was made with.
     """
+
+    # beside the attributes, and so outside of snapshots
+    __slots__ = ("__dict__", "__weakref__", "made_with")
 
     name: ClassVar[str] = ""
     instructions: ClassVar[str] = ""
     snapshots: ClassVar[Literal["exact", "replay", "none"]] = "exact"
+    isolated: ClassVar[bool] = False
     seed: int = 0
+    made_with: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """Remembers the arguments: a process of its own makes the instance again."""
+        made = super().__new__(cls)
+        made.made_with = (arguments, options)
+        return made
 
     def __init__(self, **options: Any) -> None:
         """Takes the recipe's `[world.options]`; override it to accept some."""
@@ -112,9 +126,31 @@ class World:
         raise NotImplementedError(f"world {self.name!r} has no solution()")
 
     def snapshot(self) -> bytes:
-        """The state as bytes: by default the instance's attributes, pickled."""
-        return pickle.dumps(self.__dict__, protocol=pickle.HIGHEST_PROTOCOL)
+        """The state as bytes: by default the instance's attributes, pickled.
+
+        Raises:
+            InputError: an attribute can't be pickled.
+        """
+        try:
+            return pickle.dumps(self.__dict__, protocol=pickle.HIGHEST_PROTOCOL)
+        except _UNPICKLABLE as error:
+            culprit = next((name for name, value in self.__dict__.items() if not _pickles(value)), "?")
+            raise InputError(
+                f"world {self.name!r}: attribute {culprit!r} can't be saved in a snapshot ({error}); "
+                'set snapshots = "replay", or override snapshot() and restore()'
+            ) from None
 
     def restore(self, state: bytes) -> None:
         """Takes a state back. Only snapshots this process's user wrote may be given (they are pickles)."""
         self.__dict__ = pickle.loads(state)
+
+
+_UNPICKLABLE = (pickle.PicklingError, TypeError, AttributeError, RecursionError)
+
+
+def _pickles(value: Any) -> bool:
+    try:
+        pickle.dumps(value, protocol=pickle.HIGHEST_PROTOCOL)
+    except _UNPICKLABLE:
+        return False
+    return True
