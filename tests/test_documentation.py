@@ -1,0 +1,145 @@
+"""The documentation keeps up with the code: links resolve, folders are named, every recipe key is explained."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from quintain import recipe as recipes
+from quintain.interface.records import SCHEMA
+from quintain.training.config import SFTConfig
+from quintain.training.grpo_config import GRPOConfig
+from quintain.training.guard import GuardConfig
+from quintain.training.reward import RewardConfig
+from quintain.training.rules import RULES
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "quintain"
+DOCS = ROOT / "docs"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
+
+_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_ELSEWHERE = ("http://", "https://", "mailto:")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """Ids GitHub gives to a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_relative_link_resolves(page):
+    wrong = []
+    for target in _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if target.startswith(_ELSEWHERE):
+            continue
+        path, _, anchor = target.partition("#")
+        found = (page.parent / path).resolve() if path else page
+        if not found.exists() or (anchor and anchor not in anchors(found)):
+            wrong.append(target)
+    assert wrong == []
+
+
+def test_every_page_can_be_reached_from_the_index():
+    reached, waiting = set(), [DOCS / "README.md"]
+    while waiting:
+        page = waiting.pop()
+        if page in reached or page.suffix != ".md":
+            continue
+        reached.add(page)
+        links = _LINK.findall(_FENCE.sub("", page.read_text(encoding="utf-8")))
+        waiting += [(page.parent / link.partition("#")[0]).resolve() for link in links if "://" not in link]
+    assert set(DOCS.rglob("*.md")) - reached == set()
+
+
+def test_the_architecture_page_names_every_folder_and_every_module_beside_them():
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    tracked = [path for path in SOURCE.rglob("*.py") if path.name != "__init__.py"]
+    folders = {parent.name for path in SOURCE.rglob("__init__.py") for parent in [path.parent] if parent != SOURCE}
+    modules = {path.name for path in tracked if path.parent == SOURCE}
+    missing = [name for name in sorted(folders) if f"`{name}/`" not in text]
+    missing += [name for name in sorted(modules) if f"`{name}`" not in text]
+    assert missing == []
+
+
+def test_the_data_page_states_the_journals_schema():
+    assert f"schema {SCHEMA}" in (DOCS / "data.md").read_text(encoding="utf-8")
+
+
+SECTIONS: dict[type[BaseModel], str] = {
+    recipes.Recipe: "The file itself",
+    recipes.ModelSection: "`[model]`",
+    recipes.WorldSection: "`[world]`",
+    recipes.ProbeSection: "`[[world.probes]]`",
+    recipes.BudgetSection: "`[budget]`",
+    recipes.PoolSection: "`[pools.NAME]`",
+    recipes.SamplingSection: "`sampling` of a stage",
+    recipes.RolloutStage: '`kind = "rollout"`',
+    recipes.SFTStage: '`kind = "sft"`',
+    recipes.GRPOStage: '`kind = "grpo"`',
+    recipes.EvalStage: '`kind = "eval"`',
+    SFTConfig: "`train` of an sft stage",
+    GRPOConfig: "`train` of a grpo stage",
+    RewardConfig: "`reward` of a grpo stage",
+    GuardConfig: "`guard` of a grpo stage",
+}
+"""Heading in docs/recipes.md of every model a recipe is made of."""
+
+
+def models_in(annotation: Any) -> set[type[BaseModel]]:
+    """Every pydantic model in a type, fields included."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        fields = annotation.model_fields.values()
+        return {annotation}.union(*(models_in(field.annotation) for field in fields))
+    return set().union(*(models_in(part) for part in get_args(annotation)))
+
+
+def table_of(heading: str) -> dict[str, str]:
+    """Keys and defaults of the table under a heading of docs/recipes.md."""
+    text = (DOCS / "recipes.md").read_text(encoding="utf-8")
+    match = re.search(rf"^#+ {re.escape(heading)}$(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
+    assert match, f"docs/recipes.md has no heading {heading!r}"
+    return dict(re.findall(r"^\| `(\w+)` \| (.+?) \|", match[1], re.MULTILINE))
+
+
+def shown(default: Any) -> str:
+    """A default as the page writes it."""
+    if default is PydanticUndefined:
+        return "required"
+    if isinstance(default, BaseModel):
+        return "see below"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    if isinstance(default, float):
+        return f"`{default:g}`"
+    if isinstance(default, str):
+        return f'`"{default}"`'
+    if default is None:
+        return "none"
+    return f"`{list(default) if isinstance(default, tuple) else default}`".replace("'", '"')
+
+
+def test_every_part_of_a_recipe_has_a_section():
+    assert models_in(recipes.Recipe) == set(SECTIONS)
+
+
+@pytest.mark.parametrize("model", SECTIONS, ids=lambda model: model.__name__)
+def test_every_key_is_explained_with_its_true_default(model):
+    fields = {name: shown(field.default) for name, field in model.model_fields.items() if name != "kind"}
+    assert table_of(SECTIONS[model]) == fields
+
+
+def test_every_rule_of_the_guard_is_explained():
+    text = (DOCS / "recipes.md").read_text(encoding="utf-8")
+    assert [rule.name for rule in RULES if f"`{rule.name}`" not in text] == []
