@@ -143,3 +143,22 @@ def test_every_key_is_explained_with_its_true_default(model):
 def test_every_rule_of_the_guard_is_explained():
     text = (DOCS / "recipes.md").read_text(encoding="utf-8")
     assert [rule.name for rule in RULES if f"`{rule.name}`" not in text] == []
+
+
+def test_every_message_of_the_troubleshooting_page_is_one_the_code_writes():
+    code = "\n".join(path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py"))
+    # texts that go on in the next line of the source are one text
+    code = re.sub(r'"\s*\n\s*f?"', "", code) + (ROOT / "Makefile").read_text(encoding="utf-8")
+    page = (DOCS / "troubleshooting.md").read_text(encoding="utf-8").partition("## No error")[0]
+    messages = re.findall(r"\*\*``?(.+?)``?\*\*", page)
+    assert len(messages) > 30
+    assert [one for one in messages if one.strip() not in code] == []
+
+
+def test_the_page_on_worlds_shows_the_example_as_it_is():
+    page = (DOCS / "worlds" / "your-own.md").read_text(encoding="utf-8")
+    source = (ROOT / "examples" / "till" / "till_world.py").read_text(encoding="utf-8")
+    shown_code = re.findall(r"^```python\n# till_world.py\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    classes = [block[block.index("class ") :] for block in shown_code]
+    assert len(classes) == 2
+    assert [block for block in classes if block not in source] == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import runpy
 import shutil
 from pathlib import Path
@@ -99,3 +100,13 @@ def test_a_model_is_trained_at_the_till_from_its_reference_solution(small_till, 
     assert result["stages"]["demos"]["successes"] == 8
     assert result["stages"]["sft"]["examples"] == 8
     assert (tmp_path / "run" / "sft" / "model" / "model.safetensors").is_file()
+
+
+def test_the_check_of_the_verifier_that_the_documentation_shows_runs(monkeypatch):
+    monkeypatch.chdir(TILL)
+    monkeypatch.syspath_prepend(TILL)
+    page = (TILL.parents[1] / "docs" / "worlds" / "your-own.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"^```python\n(import asyncio.*?)^```", page, re.MULTILINE | re.DOTALL)
+    names: dict = {}
+    exec(code, names)
+    assert len(names["episodes"]) == 48

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from quintain.cli import main
+
 DOCS = Path(__file__).parents[1] / "docs"
 
 SMALLER = {
-    'base = "smollm2-135m"': 'base = "{model}"',
-    "count = 400": "count = 8",
-    "count = 64": "count = 4",
-    "seconds = 150": "seconds = 2",
-    "max_tokens = 64": "max_tokens = 8",
+    "learn/3-fine-tune.md": {
+        'base = "smollm2-135m"': 'base = "{model}"',
+        "count = 400": "count = 8",
+        "count = 64": "count = 4",
+        "seconds = 150": "seconds = 2",
+        "max_tokens = 64": "max_tokens = 8",
+    },
+    "learn/4-grpo.md": {
+        "count = 400": "count = 8",
+        "count = 64": "count = 4",
+        "seconds = 600": "seconds = 600\nsteps = 1\nvalidate_every = 1",
+        "groups = 6": "groups = 2",
+        "group_size = 8": "group_size = 4",
+        "max_tokens = 64": "max_tokens = 8",
+    },
 }
-"""What a test changes in a recipe of the path, so that it takes seconds."""
+"""What a test changes in the recipe of a page, so that it takes seconds."""
 
 
 def blocks(page: str, language: str) -> list[str]:
@@ -35,28 +46,27 @@ def run_python(page: str) -> None:
 
 def save_recipe(page: str, model: Path) -> None:
     """Writes the page's recipe under the name in its first line, made smaller."""
-    for text in blocks(page, "toml"):
-        name = text.splitlines()[0].removeprefix("# ")
-        for old, new in SMALLER.items():
-            assert old in text, f"{page}: {old} is no longer in {name}"
-            text = text.replace(old, new.format(model=model))
-        Path(name).write_text(text, encoding="utf-8")
+    (text,) = blocks(page, "toml")
+    name = text.splitlines()[0].removeprefix("# ")
+    for old, new in SMALLER[page].items():
+        assert old in text, f"{page}: {old} is no longer in {name}"
+        text = text.replace(old, new.format(model=model))
+    Path(name).write_text(text, encoding="utf-8")
 
 
 def run_commands(page: str) -> None:
     for line in "".join(blocks(page, "bash")).splitlines():
         program, *arguments = shlex.split(line)
         assert program == "quintain"
-        command = [sys.executable, "-m", "quintain.cli", *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        assert done.returncode == 0, done.stderr
+        assert main(arguments) == 0, line
 
 
 @pytest.fixture
 def reader(tmp_path, monkeypatch, model_folder):
-    """A reader in an empty folder, with a model that takes no time."""
+    """A reader in an empty folder who asks nothing in a chat, with a model that takes no time."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("LEARN_MODEL", str(model_folder))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
     return model_folder
 
 
@@ -65,11 +75,13 @@ def test_steps_1_and_2_run_as_they_stand(reader):
     run_python("learn/2-data-format.md")
 
 
-def test_step_3_trains_and_measures(reader):
-    save_recipe("learn/3-fine-tune.md", reader)
-    run_commands("learn/3-fine-tune.md")
-    run_python("learn/3-fine-tune.md")
-    assert Path("runs/learn-sft/report.html").is_file()
+def test_steps_3_and_4_train_and_measure(reader):
+    for page, run in (("learn/3-fine-tune.md", "learn-sft"), ("learn/4-grpo.md", "learn-rl")):
+        save_recipe(page, reader)
+        run_commands(page)
+        run_python(page)
+        assert Path("runs", run, "report.html").is_file()
+    assert list(Path("runs/learn-rl/rl/sheets").glob("*.md"))
 
 
 @pytest.mark.parametrize("page", ["harness", "budgets-and-outcomes", "prefix-trees", "pass-at-k"])
