@@ -31,6 +31,9 @@ from quintain.interface.records import (
     turn_to_json,
 )
 
+KNOWN = 1024
+"""How many of the latest snapshots are known again, so that a state that did not change is stored once."""
+
 
 class JournalError(InfraError):
     """The journal can't be written (a full disk): the run stops, everything journaled so far is kept."""
@@ -151,9 +154,10 @@ class Journal:
         if key not in self._known:
             packed = zlib.compress(state, 1)
             _append(self._pack, packed, self.folder / "snapshots.pack")
-            reference = SnapshotRef(self._pack_end, len(packed), hashlib.sha256(packed).hexdigest())
-            self._known[key] = reference
+            self._known[key] = SnapshotRef(self._pack_end, len(packed), hashlib.sha256(packed).hexdigest())
             self._pack_end += len(packed)
+            if len(self._known) > KNOWN:
+                del self._known[next(iter(self._known))]
         return self._known[key]
 
     async def _fsync(self) -> None:

@@ -127,6 +127,10 @@ class Harness:
 
         Returns:
             All episodes, ordered by task and sample.
+
+        Raises:
+            InputError: the world or the agent can't be used as it is; the first such error stops the run.
+            JournalError: the journal can't be written.
         """
         have = {episode.id: episode for episode in done}
         torn = {one.id: one for one in unfinished}
@@ -146,8 +150,11 @@ class Harness:
                 on_episode(episode)
             return episode
 
-        async with asyncio.TaskGroup() as group:
-            jobs = [group.create_task(one(task, sample)) for task in tasks for sample in range(samples)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                jobs = [group.create_task(one(task, sample)) for task in tasks for sample in range(samples)]
+        except BaseExceptionGroup as failed:
+            raise failed.exceptions[0] from None
         return [job.result() for job in jobs]
 
     def _header(self, task: Task, agent: Agent, identity: str, seed: int) -> Episode:
