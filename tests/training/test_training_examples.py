@@ -92,6 +92,13 @@ def test_a_malformed_turn_is_context():
     assert tokens(1)[0] in example.ids
 
 
+def test_a_call_of_an_unknown_tool_or_with_wrong_arguments_is_context():
+    call = Call("c", "nope", {})
+    seen = Observation("c", "nope", "no such tool", error="format", format_kind="unknown_tool")
+    (example,) = episode_examples(recorded([Turn(Action(calls=(call,)), (seen,)), answered()]), window_turns=16)
+    assert trained(example) == [*tokens(1)]
+
+
 def test_closing_tokens_the_agent_did_not_generate_carry_no_loss():
     cut = Turn(Action(answer="4", closing=(END, END)))
     (example,) = episode_examples(recorded([cut, answered()]), window_turns=16)

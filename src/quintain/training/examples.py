@@ -44,8 +44,8 @@ def episode_examples(
         episode: any; which ones are worth learning from is not decided here.
         window_turns: longest run of turns in one example.
         source: label of the examples.
-        dialect: renders an episode without tokens (an oracle's). It is rendered up to its first malformed
-            turn, whose text no dialect can write.
+        dialect: renders an episode without tokens (an oracle's). It is rendered up to its first turn
+            that could not be understood, whose text no dialect can write.
         toolset: of that episode's world.
 
     Raises:
@@ -72,7 +72,7 @@ def _records(
     for number, segment in enumerate(episode.segments):
         pairs = zip(episode.turns, episode.spans, strict=True)
         turns = [
-            _Written(span.start, span.stop, trained=turn.action.error is None)
+            _Written(span.start, span.stop, trained=not turn.malformed)
             for turn, span in pairs
             if span is not None and span.segment == number
         ]
@@ -86,7 +86,7 @@ def _render(episode: Episode, dialect: Dialect, toolset: Toolset) -> tuple[tuple
         if turn.action.error is not None:
             break
         written = dialect.write(turn.action)
-        turns.append(_Written(len(ids), len(ids) + len(written), trained=True))
+        turns.append(_Written(len(ids), len(ids) + len(written), trained=not turn.malformed))
         ids = [*ids, *written, *_answered(episode, number, turn, dialect)]
     return tuple(ids), turns
 
