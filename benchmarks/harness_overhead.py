@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -179,6 +180,8 @@ def main() -> None:
     if options.side is not None:
         print(json.dumps(SIDES[options.side](options.episodes)))
         return
+    if shutil.which(options.peer_python) is None:
+        parser.error(f"--peer-python {options.peer_python}: no such program")
     pythons = {"quintain": sys.executable}
     if importable(options.peer_python, "inspect_ai"):
         pythons["inspect_ai"] = options.peer_python

@@ -86,7 +86,7 @@ class Live:
             return await self._verify(self.world, episode)
         world = self.factory()
         try:
-            await settle(world.restore, self.state, seconds=self.budget.seconds)
+            await self._restore(world, self.state)
             verdict = await self._verify(world, episode)
             await self._close(world)
             return verdict
@@ -111,6 +111,12 @@ class Live:
         world.seed = self.header.seed
         await settle(world.reset, self.task, seconds=self.budget.seconds)
 
+    async def _restore(self, world: World, state: bytes) -> None:
+        if isinstance(world, IsolatedWorld):  # waits for its process
+            await settle(world.restore, state, seconds=self.budget.seconds)
+        else:
+            world.restore(state)
+
     def _replace(self, world: World) -> None:
         discard(self.world)
         self.world, self.toolset = world, world.toolset()
@@ -132,12 +138,13 @@ class Live:
     def remaining(self) -> Budget:
         """What is left of the budget."""
         used, budget = self.usage, self.budget
-        return replace(
-            budget,
+        return Budget(
             turns=budget.turns - used.turns,
             tool_calls=budget.tool_calls - used.tool_calls,
             tokens=budget.tokens - used.tokens,
             seconds=max(0.0, budget.seconds - self.elapsed()),
+            call_seconds=budget.call_seconds,
+            observation_bytes=budget.observation_bytes,
             format_errors=budget.format_errors - used.format_errors,
         )
 
@@ -219,7 +226,7 @@ class Live:
         self._replace(self.factory())
         if kind == "exact":
             assert state is not None
-            await settle(self.world.restore, state, seconds=self.budget.seconds)
+            await self._restore(self.world, state)
         else:
             await self._reset(self.world)
             for name, arguments in [*self._calls_done, *((call.tool, call.arguments) for call in before)]:

@@ -212,8 +212,9 @@ class Harness:
         """The agent's next action. An engine's infra error is retried once; any other error is the agent's."""
         for last_try in (False, True):
             try:
-                async with asyncio.timeout(live.remaining().seconds):
-                    return await agent.act(live.view())
+                view = live.view()
+                async with asyncio.timeout(view.remaining.seconds):
+                    return await agent.act(view)
             except TimeoutError:
                 return Outcome("limit", "seconds")
             except JournalError:

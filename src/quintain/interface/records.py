@@ -7,7 +7,6 @@ tools are: DuckDB and Hugging Face datasets read the files as they are.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Any
 
 from quintain.interface.episode import Budget, Digests, Episode, Outcome, Segment, Span, Usage, Verdict
@@ -127,7 +126,7 @@ class TokenRecord:
 
 
 def start_to_json(episode: Episode, budget: Budget) -> dict[str, Any]:
-    """What is known of an episode before its first turn."""
+    """What is known of an episode before its first turn; flat dataclasses are left to the JSON writer."""
     return {
         "task_id": episode.task_id,
         "cluster": episode.cluster,
@@ -138,19 +137,18 @@ def start_to_json(episode: Episode, budget: Budget) -> dict[str, Any]:
         "policy": episode.version,
         "seed": episode.seed,
         "parent": {"episode": episode.parent[0], "turn": episode.parent[1]} if episode.parent else None,
-        "digests": asdict(episode.digests),
+        "digests": episode.digests,
         "messages": [message_to_json(one) for one in episode.messages],
-        "budget": asdict(budget),
+        "budget": budget,
     }
 
 
 def end_to_json(episode: Episode) -> dict[str, Any]:
     """How an episode ended."""
-    verdict = episode.verdict
     return {
-        "outcome": asdict(episode.outcome),
-        "verdict": asdict(verdict) if verdict else None,
-        "usage": asdict(episode.usage),
+        "outcome": episode.outcome,
+        "verdict": episode.verdict,
+        "usage": episode.usage,
         "milestones": episode.milestones,
     }
 
