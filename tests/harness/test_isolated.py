@@ -196,8 +196,7 @@ async def test_many_episodes_share_few_processes_and_nothing_else():
 async def test_neither_processes_nor_file_handles_are_left_behind():
     end_idle()
     before = children(), handles()
-    for _ in range(2):
-        await play(do("die", how="exit"), do("spin"), PUT, ANSWER, budget=QUICK)
+    await play(do("die", how="exit"), do("spin"), PUT, ANSWER, budget=QUICK)
     await play(ANSWER, world=SpinningVerifier, budget=Budget(seconds=0.5))
     end_idle()
     assert (children(), handles()) == before
@@ -212,8 +211,11 @@ async def test_a_cancelled_run_leaves_no_process_behind():
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    await asyncio.sleep(0.05)  # the thread that was about to start a call may need a moment
     end_idle()
+    for _ in range(500):  # the thread that was about to start a call may need a moment
+        if (children(), handles()) == before:
+            break
+        await asyncio.sleep(0.01)
     assert (children(), handles()) == before
 
 
@@ -246,12 +248,10 @@ def test_what_a_world_prints_stays_out_of_the_programs_output_and_its_process_en
 
 def test_a_killed_program_takes_its_busy_worlds_along():
     process = parent("match")
-    listed = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while not (found := _descendants(process.pid)):
         assert process.poll() is None
         time.sleep(0.01)
-    time.sleep(1.0)
-    assert listed.exists()
+    time.sleep(1.0)  # by now the child is inside the tool
     process.kill()
     process.communicate()
     assert all(gone(pid) for pid in found)
