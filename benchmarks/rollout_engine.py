@@ -200,7 +200,9 @@ def main() -> None:
     with torch.no_grad():
         for _ in range(given.repeats):
             for name, play in players.items():
+                busy = time.process_time()
                 seconds[name].append(play())
+                print(f"{name}: {seconds[name][-1]:.1f} s, {time.process_time() - busy:.1f} CPU s", flush=True)
     report(shape, machine, model, seconds, seen[-1], given.out)
 
 
