@@ -166,7 +166,8 @@ class _Run:
         row: dict[str, Any] = {"step": number, **group_monitors(groups)}
         row |= behaviour_monitors(scored, self._count_tokens)
         began = time.monotonic()
-        row |= self._update(number, [group for group in groups if group.kept])
+        # In one order, whichever tasks were drawn first: sums are then the same when groups come from journals.
+        row |= self._update(number, sorted((one for one in groups if one.kept), key=lambda one: one.task_id))
         training = time.monotonic() - began
         self.position = Position(number, self.position.seconds + seconds + training)
         row |= {"rollout_seconds": seconds, "training_seconds": training, "seconds": self.position.seconds}
@@ -193,7 +194,9 @@ class _Run:
                     break
                 tasks = self.curriculum.choose(missing, f"{number}.{draw}", {group.task_id for group in groups})
                 played = self._groups(session.play(tasks, config.group_size))
-                groups += [self._topped_up(session, group) for group in played]
+                if any(group.episodes for group in played):
+                    played = [self._topped_up(session, group) for group in played]
+                groups += played
         return groups
 
     def _topped_up(self, session: Session, group: Group) -> Group:

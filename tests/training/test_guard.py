@@ -144,6 +144,14 @@ def test_ragens_stop_rules_hold_to_the_letter():
         assert (alarms[19] is not None) == trips
 
 
+def test_a_bad_start_is_no_collapse():
+    """A model that has never been trained cuts off, malforms and repeats everything from the first step on."""
+    bad = {"truncation": 1.0, "invalid_calls": 0.9, "repeated_calls": 0.6, "repetition": 0.8, "entropy": 6.0}
+    guard, alarm = run(lambda step: bad)
+    assert alarm is None
+    assert not set(bad) & set(guard.warnings)
+
+
 def test_a_single_spike_warns_and_is_forgotten():
     guard, alarm = run(lambda step: {"gradient_norm": 100.0} if step == BREAKS else {}, BREAKS)
     assert alarm is None

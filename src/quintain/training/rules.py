@@ -34,15 +34,15 @@ class Rule:
     because: str
 
 
-def baseline(rows: Sequence[Row], index: int, key: str) -> float | None:
-    """Mean of the first `BASELINE` values; None before there are that many, the row at `index` not among them."""
+def baseline(rows: Sequence[Row], index: int, key: str, least: int = BASELINE) -> float | None:
+    """Mean of the first `BASELINE` values before the row at `index`; None while there are fewer than `least`."""
     values: list[float] = []
     for row in rows[:index]:
         if key in row:
             values.append(row[key])
             if len(values) == BASELINE:
-                return fmean(values)
-    return None
+                break
+    return fmean(values) if len(values) >= least else None
 
 
 def below(key: str, share: float, least: float = 0.0) -> Judge:
@@ -57,13 +57,23 @@ def below(key: str, share: float, least: float = 0.0) -> Judge:
     return judge
 
 
-def above(key: str, least: float, times: float) -> Judge:
-    """Broken above `least`, and above `times` the baseline once there is one."""
+def above(key: str, least: float) -> Judge:
+    """Broken above a bound."""
 
     def judge(rows: Sequence[Row], index: int) -> bool | None:
-        if key not in rows[index]:
+        return rows[index][key] > least if key in rows[index] else None
+
+    return judge
+
+
+def rises(key: str, least: float, times: float) -> Judge:
+    """Broken above `least` and above `times` the baseline, or what there is of it: a bad start is no collapse."""
+
+    def judge(rows: Sequence[Row], index: int) -> bool | None:
+        base = baseline(rows, index, key, 1)
+        if base is None or key not in rows[index]:
             return None
-        return rows[index][key] > max(least, times * (baseline(rows, index, key) or 0.0))
+        return rows[index][key] > max(least, times * base)
 
     return judge
 
@@ -134,18 +144,18 @@ RULES = (
     Rule("validation", less("validation_success", 0.01), 2, 5, "validation success is below 1 %"),
     Rule("gradient", spike("gradient_norm", 10.0), 1, 3, "the gradient is ten times its usual size"),
     Rule("not_finite", equal("not_finite", 1), 1, 3, "loss or gradient is no number"),
-    Rule("repeated_calls", above("repeated_calls", 0.3, 2.0), 2, 5, "the same call is made again and again"),
+    Rule("repeated_calls", rises("repeated_calls", 0.3, 2.0), 2, 5, "the same call is made again and again"),
     Rule("repetition", halfway("repetition"), 2, 5, "turns repeat themselves word for word"),
     Rule("thinking", below("thinking_share", 0.1, 0.02), 3, 10, "thoughts have shrunk to nothing"),
-    Rule("invalid_calls", above("invalid_calls", 0.5, 2.0), 2, 5, "most calls are malformed"),
+    Rule("invalid_calls", rises("invalid_calls", 0.5, 2.0), 2, 5, "most calls are malformed"),
     Rule("tool_use", below("tool_use", 0.25, 0.1), 2, 5, "tools are hardly used any more"),
-    Rule("truncation", above("truncation", 0.5, 2.0), 2, 5, "most episodes run into a limit"),
-    Rule("entropy_up", above("entropy", 1.0, 3.0), 2, 5, "the policy has become noise"),
+    Rule("truncation", rises("truncation", 0.5, 2.0), 2, 5, "most episodes run into a limit"),
+    Rule("entropy_up", rises("entropy", 1.0, 3.0), 2, 5, "the policy has become noise"),
     Rule("entropy_down", below("entropy", 0.1), 5, 0, "the policy hardly explores any more"),
     Rule("pass_at_k", below("pass_at_k", 0.5), 5, 0, "fewer tasks have any success than in the beginning"),
-    Rule("mismatch", above("mismatch", 0.02, 0.0), 1, 0, "engine and trainer disagree about log-probabilities"),
-    Rule("tool_failures", above("tool_failure_spread", 0.5, 0.0), 5, 0, "rewards differ by what tools did"),
-    Rule("zero_variance", above("zero_variance", 0.9, 0.0), 5, 0, "almost no group teaches anything"),
+    Rule("mismatch", above("mismatch", 0.02), 1, 0, "engine and trainer disagree about log-probabilities"),
+    Rule("tool_failures", above("tool_failure_spread", 0.5), 5, 0, "rewards differ by what tools did"),
+    Rule("zero_variance", above("zero_variance", 0.9), 5, 0, "almost no group teaches anything"),
     Rule("template", template_falls(0.3), 3, 0, "one template gets worse while the mean gets better"),
 )
 """RAGEN's published stop rules come first; bounds of the others are far from what healthy runs do."""
