@@ -32,6 +32,7 @@ SUBJECTS = {
     "hermes": ("hermes", tiny.CHATML_TOKENS),
     "hermes, markers are tokens": ("hermes", QWEN_TOKENS),
     "hermes-compact": ("hermes-compact", tiny.CHATML_TOKENS),
+    "lines": ("lines", tiny.CHATML_TOKENS),
     "deepseek": ("deepseek", DEEPSEEK_TOKENS),
     "deepseek, markers are tokens": ("deepseek", V32_TOKENS),
 }
@@ -201,6 +202,8 @@ def test_deep_nesting_and_megabytes_neither_crash_nor_pass(subject: str) -> None
         dialect.write(Action(calls=(Call("c", "look_up", {"item": deep}),)))
     text = dialect.codec.decode(dialect.write(Action(calls=(Call("c", "look_up", {"item": [1]}),)))[:-1])  # type: ignore[attr-defined]
     for bomb in ("[" * 100_000, "[" * 50_000 + "]" * 50_000, "9" * 50_000, '{"a":' * 20_000):
+        if subject == "lines" and bomb[0] == "9":
+            continue  # no number any more, so it is a text there
         ids = dialect.codec.encode(text.replace("[1]", bomb))  # type: ignore[attr-defined]
         error = dialect.parse(ids, cut=False, prefix="c").error
         assert error is not None
@@ -220,7 +223,7 @@ def test_a_text_that_could_not_be_understood_has_no_canonical_tokens(subject: st
 def test_digests_differ_between_dialects_and_depend_on_nothing_else() -> None:
     digests = {subject: make(subject).digest for subject in SUBJECTS}
     assert digests["hermes"] == digests["hermes, markers are tokens"]
-    assert len(set(digests.values())) == 3
+    assert len(set(digests.values())) == 4
     assert all(dialects.digest_of(name) == digests[name] for name in dialects.NAMES)
 
 
@@ -234,7 +237,7 @@ def test_a_missing_special_token_is_named() -> None:
 
 
 def test_an_unknown_dialect_is_refused_with_the_list_of_known_ones() -> None:
-    with pytest.raises(InputError, match="no dialect 'klingon'; dialects: hermes, hermes-compact, deepseek"):
+    with pytest.raises(InputError, match="no dialect 'klingon'; dialects: hermes, hermes-compact, lines, deepseek"):
         dialects.get("klingon", tiny.tiny_codec())
     with pytest.raises(InputError, match="no dialect 'deepseek-compact'"):
         dialects.get("deepseek", tiny.tiny_codec(), compact_docs=True)

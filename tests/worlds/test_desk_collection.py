@@ -43,7 +43,7 @@ def test_chinese_is_searched_by_characters_and_pairs():
     documents = collection(
         ("德国", "国家。首都：柏林。"), ("中国", "国家。首都：北京。"), ("Germany", "Capital: Berlin. 德国")
     )
-    assert titles(documents.search("德国的首都")) == ["德国", "中国", "Germany"]
+    assert titles(documents.search("德国的首都")) == ["德国"]
     assert titles(documents.search("北京"))[0] == "中国"
     assert titles(documents.search("Berlin Germany")) == ["Germany"]
     assert words("德国人") == ["德", "国", "人", "德国", "国人"]

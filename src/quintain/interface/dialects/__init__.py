@@ -8,11 +8,12 @@ from quintain.interface.dialects.codec import TokenizerCodec
 from quintain.interface.dialects.deepseek import DeepSeek
 from quintain.interface.dialects.hermes import Hermes, HermesCompact
 from quintain.interface.dialects.text import TextDialect
+from quintain.interface.dialects.lines import Lines
 from quintain.interface.errors import InputError
 
 __all__ = ["NAMES", "Codec", "Dialect", "TokenizerCodec", "digest_of", "get"]
 
-_DIALECTS: dict[str, type[TextDialect]] = {kind.id: kind for kind in (Hermes, HermesCompact, DeepSeek)}
+_DIALECTS: dict[str, type[TextDialect]] = {kind.id: kind for kind in (Hermes, HermesCompact, Lines, DeepSeek)}
 
 NAMES = tuple(_DIALECTS)
 """Every dialect `get` knows."""

@@ -24,7 +24,7 @@ CALL, CALL_END = Token("<tool_call>"), Token("</tool_call>")
 THINK, THINK_END = Token("<think>"), Token("</think>")
 RESULT, RESULT_END = Token("<tool_response>"), Token("</tool_response>")
 
-_CALL, _ANSWER = Token("<call>"), Token("<answer>")
+CALL_MARK, ANSWER_MARK = Token("<call>"), Token("<answer>")
 _HEAD = re.compile(r"\s*([^\s{]+)\s*")
 
 _UNCLOSED_FORM: dict[strict_json.Fault, FormatErrorKind] = {"ended": "unclosed", "extra": "prose"}
@@ -96,7 +96,7 @@ class Hermes(ChatML):
             return [*parts, action.answer]
         for number, call in enumerate(action.calls):
             body = strict_json.dumps({"name": call.tool, "arguments": call.arguments})
-            parts += ["\n" if number else "", CALL, f"\n{_hide(body, CALL, CALL_END)}\n", CALL_END]
+            parts += ["\n" if number else "", CALL, f"\n{hide(body, CALL, CALL_END)}\n", CALL_END]
         return parts
 
     def _read(self, text: str) -> tuple[str, Calls, str | None]:
@@ -149,14 +149,14 @@ class HermesCompact(ChatML):
 
     id = "hermes-compact"
     version = "1"
-    markers = (_CALL, _ANSWER)
+    markers = (CALL_MARK, ANSWER_MARK)
 
     def _docs(self, toolset: Toolset, after_text: bool) -> list[Part]:
         if not len(toolset):
             return []
         lines = "".join(f"{tool.signature()} - {_first_sentence(tool)}\n" for tool in toolset)
         form = 'tool {"argument":"value"}. Otherwise write the answer.'
-        return ["\n" if after_text else "", "Tools:\n", lines, "To use a tool, write ", _CALL, form]
+        return ["\n" if after_text else "", "Tools:\n", lines, "To use a tool, write ", CALL_MARK, form]
 
     def _observe(self, contents: Sequence[str]) -> list[Part]:
         parts: list[Part] = ["\n"]
@@ -167,15 +167,15 @@ class HermesCompact(ChatML):
     def _write(self, action: Action) -> list[Part]:
         lead: list[Part] = [f"{action.thought}\n"] if action.thought else []
         if action.answer is not None:
-            return [*lead, *([_ANSWER] if lead else []), action.answer]
+            return [*lead, *([ANSWER_MARK] if lead else []), action.answer]
         for number, call in enumerate(action.calls):
             arguments = strict_json.dumps(call.arguments, tight=True)
-            lead += ["\n" if number else "", _CALL, f"{call.tool} {_hide(arguments, *self.markers)}"]
+            lead += ["\n" if number else "", CALL_MARK, f"{call.tool} {hide(arguments, *self.markers)}"]
         return lead
 
     def _read(self, text: str) -> tuple[str, Calls, str | None]:
-        lead, called, tail = text.partition(_CALL)
-        thought, answered, answer = lead.partition(_ANSWER)
+        lead, called, tail = text.partition(CALL_MARK)
+        thought, answered, answer = lead.partition(ANSWER_MARK)
         if answered and called:
             raise Malformed("prose", f"an answer and a call in one turn; {self._form()}")
         if not called and not answered:
@@ -183,9 +183,9 @@ class HermesCompact(ChatML):
         thought = thought.removesuffix("\n") if thought.strip() else ""
         if answered:
             if not answer.strip():
-                raise Malformed("empty", f"nothing follows {_ANSWER}; {self._form()}")
+                raise Malformed("empty", f"nothing follows {ANSWER_MARK}; {self._form()}")
             return thought, [], answer
-        return thought, [self._read_call(piece, number) for number, piece in enumerate(tail.split(_CALL), 1)], None
+        return thought, [self._read_call(piece, number) for number, piece in enumerate(tail.split(CALL_MARK), 1)], None
 
     def _read_call(self, body: str, number: int) -> tuple[str, dict[str, Any]]:
         head = _HEAD.match(body)
@@ -224,7 +224,7 @@ def _split_thought(text: str) -> tuple[str, str]:
     return thought.removeprefix("\n").removesuffix("\n"), rest.removeprefix("\n").removeprefix("\n")
 
 
-def _hide(body: str, *markers: str) -> str:
+def hide(body: str, *markers: str) -> str:
     """JSON in which no string spells a marker: its `<` becomes an escape that reads back the same."""
     for marker in markers:
         body = body.replace(marker, "\\u003c" + marker[1:])

@@ -2,8 +2,9 @@
 
 BM25 is computed by `bm25s`. Titles weigh more than text, and a document whose whole title stands in the
 query comes first, the longest title first ("Papua New Guinea" before "Guinea"). Documents titled in the
-query's script (with or without Chinese characters) come before the others. Equal scores keep the order of
-the collection, so a ranking never changes between runs.
+query's script (with or without Chinese characters) come before the others. Documents far behind the best one
+are left out: what shares a common word only would fill a small model's window. Equal scores keep the order of the
+collection, so a ranking never changes between runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ import bm25s
 import numpy as np
 
 _TITLE_WEIGHT = 3
+_FAR_BEHIND = 0.2
+"""Hits with less than this share of the best score are left out."""
 _NO_WORD = "\0"
 """Stands for the words of a document without any (bm25s needs one); no query holds it."""
 
@@ -60,7 +63,7 @@ class Ranking:
         self._known = frozenset(token for document in tokens for token in document)
 
     def best(self, query: str, count: int) -> list[int]:
-        """Indices of the at most `count` best documents, best first; documents that share no word are left out."""
+        """Indices of the at most `count` best documents, best first, without those far behind the best."""
         tokens = sorted(set(words(query)) & self._known)
         if not tokens:
             return []
@@ -71,4 +74,5 @@ class Ranking:
                 scores[index] += 1000.0 * len(self._titles[index])
         other_script = self._chinese != has_chinese(query)
         order = np.lexsort((-scores, other_script & (scores > 0), scores <= 0))[:count]
-        return [int(index) for index in order if scores[index] > 0]
+        least = _FAR_BEHIND * scores.max()
+        return [int(index) for index in order if scores[index] > 0 and scores[index] >= least]
