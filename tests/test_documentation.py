@@ -11,6 +11,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from quintain import recipe as recipes
+from quintain.interface.dialects import NAMES
 from quintain.interface.records import SCHEMA
 from quintain.training.config import SFTConfig
 from quintain.training.grpo_config import GRPOConfig
@@ -75,6 +76,11 @@ def test_the_architecture_page_names_every_folder_and_every_module_beside_them()
 
 def test_the_data_page_states_the_journals_schema():
     assert f"schema {SCHEMA}" in (DOCS / "data.md").read_text(encoding="utf-8")
+
+
+def test_the_page_on_dialects_lists_every_one():
+    page = (DOCS / "concepts" / "dialects.md").read_text(encoding="utf-8").partition("## ")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE) == list(NAMES)
 
 
 SECTIONS: dict[type[BaseModel], str] = {
