@@ -77,6 +77,7 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "pool": workshop.pool_digest(stage.pool) if hasattr(stage, "pool") else None,
             "seed": workshop.recipe.seed,
         }
+        | ({"validation": workshop.pool_digest(stage.validation)} if getattr(stage, "validation", None) else {})
     )
 
 
