@@ -10,12 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from quintain.harness.loop import Harness
-from quintain.harness.world import World
-from quintain.interface.episode import Episode, Verdict
 from quintain.interface.errors import InputError
 from quintain.interface.generation import Sampling
 from quintain.interface.messages import Action, Observation
-from quintain.interface.tasks import Task
 from quintain.interface.view import Agent, View
 from quintain.pipeline import read_manifest, read_recipe
 from quintain.recipe import TRAINING, Recipe
@@ -93,7 +90,7 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
     agent = Shown(ModelAgent(engine, policy.dialect, Sampling(temperature=temperature), name=name))
     sample = workshop.pool(next(iter(recipe.pools)))[0]
     print(f"{name} of {run}, world {workshop.world_class.name}. For example: {sample.prompt}")
-    harness = Harness(lambda: _unjudged(workshop.world_class)(**recipe.world.options), budget=recipe.budget.budget())
+    harness = Harness(workshop.world, budget=recipe.budget.budget(), judge=False)
     try:
         for number, prompt in enumerate(_questions()):
             task = replace(sample, id=f"chat-{number}", prompt=prompt)
@@ -113,15 +110,6 @@ def _questions() -> Iterator[str]:
         if not line:
             return
         yield line
-
-
-def _unjudged(world: type[World]) -> type[World]:
-    """The world without its verifier: nobody knows the answer to what a person asks."""
-
-    def verify(self: World, task: Task, episode: Episode) -> Verdict:
-        return Verdict(success=False, reasons=("a chat is not judged",))
-
-    return type(world.__name__, (world,), {"verify": verify})
 
 
 def _choose_stage(run: Path, recipe: Recipe, wanted: str | None) -> str:

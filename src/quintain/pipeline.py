@@ -74,11 +74,15 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "model": workshop.recipe.model.model_dump(mode="json"),
             "world": workshop.recipe.world.model_dump(mode="json"),
             "budget": workshop.recipe.budget.model_dump(mode="json"),
-            "pool": workshop.pool_digest(stage.pool) if hasattr(stage, "pool") else None,
+            "pools": [workshop.pool_digest(name) for name in _pools(stage)],
             "seed": workshop.recipe.seed,
+            "digests": workshop.digests(),
         }
-        | ({"validation": workshop.pool_digest(stage.validation)} if getattr(stage, "validation", None) else {})
     )
+
+
+def _pools(stage: Any) -> list[str]:
+    return [name for key in ("pool", "validation") if (name := getattr(stage, key, None))]
 
 
 def _references(stage: Any) -> set[str]:

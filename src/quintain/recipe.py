@@ -164,12 +164,29 @@ TRAINING = ("sft", "grpo")
 """Kinds of stages that leave a model."""
 
 
+class TargetSection(Section):
+    """`[[targets]]`: what the run is to reach; the report says whether it did."""
+
+    measure: Literal["pass1", "minutes"]
+    """pass@1 of an evaluation stage, or the minutes of the whole run."""
+    stage: str = ""
+    """The evaluation stage, for `pass1`."""
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @model_validator(mode="after")
+    def _one_bound(self) -> TargetSection:
+        if (self.at_least is None) == (self.at_most is None):
+            raise ValueError("needs either `at_least` or `at_most`")
+        return self
+
+
 class Recipe(Section):
     """The whole file."""
 
     name: str
     seed: int = 0
-    """Every other seed follows from it."""
+    """Of the episodes; pools and training have seeds of their own."""
     concurrency: int = Field(32, ge=1)
     """Episodes under way at once."""
     model: ModelSection = ModelSection()
@@ -177,6 +194,7 @@ class Recipe(Section):
     budget: BudgetSection = BudgetSection()  # type: ignore[call-arg]
     pools: dict[str, PoolSection]
     stages: list[AnyStage]
+    targets: list[TargetSection] = []
 
     @model_validator(mode="after")
     def _names_resolve(self) -> Recipe:
@@ -186,6 +204,10 @@ class Recipe(Section):
             if stage.name in seen:
                 raise ValueError(f"stages: two stages are named {stage.name!r}")
             seen[stage.name] = stage.kind
+        for target in self.targets:
+            if target.measure == "pass1" and seen.get(target.stage) != "eval":
+                known = ", ".join(name for name, kind in seen.items() if kind == "eval")
+                raise ValueError(f"targets: stage = {target.stage!r} is no evaluation stage; allowed: {known}")
         return self
 
 

@@ -7,11 +7,13 @@ import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
-from quintain.evaluation.report import ReportData, StageComparison, StageReport, write_report
+from quintain.evaluation.estimators import avg_at_k, trials_by_task
+from quintain.evaluation.report import ReportData, StageComparison, StageReport, Target, write_report
 from quintain.evaluation.summary import compare, summarise
 from quintain.evaluation.trajectories import SampledEpisode, choose
 from quintain.harness.journal import read_journal
@@ -22,6 +24,7 @@ from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
 from quintain.pipeline import read_manifest, read_recipe
+from quintain.recipe import TargetSection
 from quintain.stages import read_metrics
 from quintain.training.examples import episode_examples
 from quintain.workshop import Workshop
@@ -45,6 +48,7 @@ def report(folder: Path) -> tuple[Path, Path]:
         comparisons=_comparisons(done, episodes),
         episodes=_samples(done, episodes, _Renderer(Workshop(recipe, home, folder), done)),
         decode_tokens=_decoder(folder, done),
+        targets=[_target(one, done, episodes) for one in recipe.targets],
         recipe=(folder / "recipe.toml").read_text(encoding="utf-8"),
         machine=machine(),
         versions={**done[-1]["versions"], **done[-1]["digests"]},
@@ -61,6 +65,21 @@ def _comparisons(done: Sequence[dict[str, Any]], episodes: dict[str, list[Episod
         for first, second in pairwise(scored)
         if first["stage"]["pool"] == second["stage"]["pool"]
     ]
+
+
+def _target(target: TargetSection, done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]]) -> Target:
+    reached: float | None = None
+    if target.measure == "minutes":
+        reached = sum(one["seconds"] for one in done) / 60
+    elif any(episode.scored for episode in episodes.get(target.stage, [])):
+        trials = trials_by_task(episodes[target.stage])
+        reached = mean(avg_at_k(trials))
+    bound = target.at_least if target.at_least is not None else target.at_most
+    assert bound is not None
+    met = None if reached is None else reached >= bound if target.at_least is not None else reached <= bound
+    name = "minutes of all stages" if target.measure == "minutes" else f"pass@1 of {target.stage}"
+    sign = "at least" if target.at_least is not None else "at most"
+    return Target(name, f"{sign} {bound:g}", "not measured" if reached is None else f"{reached:.3f}", met)
 
 
 class _Renderer:
@@ -107,10 +126,16 @@ def _stage(folder: Path, manifest: dict[str, Any], episodes: Sequence[Episode]) 
         name=manifest["name"],
         kind="base" if kind == "base" else manifest["kind"],
         evaluation=evaluation,
-        metrics=read_metrics(folder / manifest["name"]),
+        metrics=_so_far(read_metrics(folder / manifest["name"])),
         seconds=manifest["seconds"],
         notes=[manifest["result"].get("line", "")],
     )
+
+
+def _so_far(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Training rows with the tokens of all steps so far, which is what a reader of the curve wants to know."""
+    totals = accumulate(row.get("tokens", 0) for row in rows)
+    return [{**row, "tokens": total} for row, total in zip(rows, totals, strict=True)]
 
 
 def _samples(

@@ -147,8 +147,8 @@ def test_tuning_the_allocator_lets_memory_of_freed_tensors_be_used_again() -> No
     code = (
         "import resource, sys, torch\n"
         "torch.set_num_threads(1)\n"
-        "from quintain.inference.allocator import tune_allocator\n"
-        "if sys.argv[1] == 'tuned': tune_allocator()\n"
+        "from quintain.allocator import keep_freed_memory\n"
+        "if sys.argv[1] == 'tuned': keep_freed_memory()\n"
         "for _ in range(20): torch.empty(12 << 20).fill_(1)\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
         "for _ in range(10): torch.empty(12 << 20).fill_(1)\n"

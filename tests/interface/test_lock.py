@@ -309,5 +309,5 @@ def test_drift_prints_the_differences_and_the_command_that_measures_them() -> No
     assert isinstance(error, InterfaceDrift)
     assert str(error) == (
         "the interface differs from the recorded one: search: tool removed; world changed. "
-        "Measure what that costs the agent with `quintain eval desk.toml --accept-drift`"
+        "To go on with the new tools: `quintain tools lock desk.toml`, then measure the agent again in a new run folder"
     )

@@ -142,3 +142,24 @@ def test_a_report_can_be_written_again_from_the_folder_alone(recipe_file, folder
 def test_a_folder_without_a_run_has_no_report(tmp_path):
     with pytest.raises(InputError, match="is no run"):
         report(tmp_path)
+
+
+def test_the_report_says_which_targets_were_reached(recipe_file, folder):
+    reach = '[[targets]]\nmeasure = "pass1"\nstage = "tuned"\nat_least = 0.5\n\n'
+    targets = reach + '[[targets]]\nmeasure = "minutes"\nat_most = 60\n'
+    recipe_file.write_text(recipe_file.read_text().replace("[[stages]]", targets + "\n[[stages]]", 1))
+    run(recipe_file, folder)
+    record = json.loads((folder / "report.json").read_text())
+    assert [(one["name"], one["target"], one["met"]) for one in record["targets"]] == [
+        ("pass@1 of tuned", "at least 0.5", False),
+        ("minutes of all stages", "at most 60", True),
+    ]
+
+
+def test_a_lora_stage_leaves_a_model_anyone_can_load(recipe_file, folder):
+    text = recipe_file.read_text()
+    recipe_file.write_text(text.replace("batch_trajectories", "lora_rank = 2, batch_trajectories"))
+    run(recipe_file, folder)
+    assert (folder / "sft" / "adapter" / "adapter_config.json").is_file()
+    result = evaluate(recipe_file, str(folder / "sft" / "model"), "eval", 1, folder.with_name("again"))
+    assert list(result["stages"]) == ["eval"]

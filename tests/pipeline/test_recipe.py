@@ -33,6 +33,12 @@ def test_every_recipe_shipped_is_valid(path):
         ('split = "train"', "", "pools.train: needs either `file` or `split`"),
         ("[budget]", "[budget", "not valid TOML"),
         ('name = "small"', "", "missing key 'name'"),
+        (
+            "[pools.train]",
+            '[[targets]]\nmeasure = "pass1"\nat_most = 1.0\n[pools.train]',
+            "is no evaluation stage; allowed: base, tuned",
+        ),
+        ("[pools.train]", '[[targets]]\nmeasure = "minutes"\n[pools.train]', "targets.0: needs either `at_least` or"),
     ],
 )
 def test_a_mistake_is_named_with_its_key_and_what_is_allowed(recipe_file, old, new, message):

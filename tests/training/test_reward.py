@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from rl_episodes import answers, calls, episode
 
 from quintain.interface.episode import Usage
-from quintain.training.reward import RewardConfig, cost, redundant_calls, reward
+from quintain.training.reward import RewardConfig, cost, reward
 
 WEIGHTS = st.floats(0, 1e6)
 USAGES = st.builds(
@@ -71,7 +71,7 @@ def test_an_infra_error_has_no_reward():
 
 
 def test_a_call_is_redundant_only_if_tool_and_arguments_repeat():
-    assert redundant_calls(episode(calls("a", "b"), calls("a"), calls("a"), calls("c"))) == 2
+    assert episode(calls("a", "b"), calls("a"), calls("a"), calls("c")).repeated_calls() == 2
 
 
 def test_a_cost_that_could_outweigh_success_is_refused():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -109,17 +108,10 @@ def behaviour_of(episodes: Sequence[Episode]) -> Behaviour:
         invalid_call_rate=_ratio(invalid, calls + invalid),
         tool_error_rate=_ratio(failed.total(), calls),
         tool_errors={kind: count / calls for kind, count in failed.most_common()},
-        repeated_call_rate=_ratio(sum(map(repeated_calls, episodes)), calls),
+        repeated_call_rate=_ratio(sum(episode.repeated_calls() for episode in episodes), calls),
         declined_right=right,
         declined_wrong=len(declined) - right,
     )
-
-
-def repeated_calls(episode: Episode) -> int:
-    """Calls with the same tool and arguments as an earlier call of the episode."""
-    # Not the canonical JSON: a model may write numbers that have none (NaN, 2**60).
-    distinct = {json.dumps([tool, arguments], sort_keys=True) for tool, arguments in episode.calls()}
-    return len(episode.calls()) - len(distinct)
 
 
 def _ratio(part: float, whole: float) -> float | None:

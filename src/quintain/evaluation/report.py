@@ -46,7 +46,7 @@ class StageReport:
         name: unique in the run.
         kind: `base`, `cpt`, `sft`, `grpo`, ...
         evaluation: of the policy after this stage; None if it was not evaluated.
-        metrics: rows `{step, loss, tokens, seconds, lr, ...}` of its training, in order.
+        metrics: rows `{step, loss, tokens, seconds, ...}` of its training, in order; `tokens` and `seconds` so far.
         seconds: wall seconds of the stage.
         notes: lines for a person.
     """

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quintain.evaluation.behaviour import repeated_calls
 from quintain.interface.episode import Episode
 from quintain.interface.example import Example
 from quintain.interface.messages import Turn
@@ -134,7 +133,7 @@ def episode_json(sample: SampledEpisode, vocabulary: Vocabulary, decode_tokens: 
         "usage": {
             "turns": len(episode.turns),
             "calls": episode.usage.tool_calls,
-            "repeated": repeated_calls(episode),
+            "repeated": episode.repeated_calls(),
             "tokens": episode.usage.tokens,
             "context": episode.usage.context_tokens,
             "seconds": episode.usage.seconds,

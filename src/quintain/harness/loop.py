@@ -30,6 +30,7 @@ class Harness:
         concurrency: episodes under way at once in `rollout`.
         dialect: digest of the dialect, recorded in every episode.
         seed: with the task and the sample it fixes each episode's seed.
+        judge: ask the world for a verdict; without one an episode has no score (a person's own questions).
     """
 
     def __init__(
@@ -41,11 +42,13 @@ class Harness:
         concurrency: int = 32,
         dialect: str = "",
         seed: int = 0,
+        judge: bool = True,
     ) -> None:
         self.budget = budget or Budget()
         self.journal = journal
         self.concurrency = concurrency
         self.seed = seed
+        self.judge = judge
         sample = world()
         self.factory = isolate(sample) if sample.isolated else world
         self.world_name = sample.name
@@ -245,7 +248,7 @@ class Harness:
 
     async def _conclude(self, live: Live, outcome: Outcome, agent: Agent) -> Episode:
         episode = live.finish(outcome)
-        if outcome.kind != "infra_error":
+        if outcome.kind != "infra_error" and self.judge:
             episode = await self._judge(live, episode)
         await live.close()
         await agent.release(episode.id)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from quintain.inference.allocator import tune_allocator
+from quintain.allocator import keep_freed_memory
 from quintain.inference.decoder import Decoder
 from quintain.inference.kv import KVPool
 from quintain.inference.sampler import draw
@@ -57,7 +57,7 @@ class LocalEngine:
     """
 
     def __init__(self, model: Any, *, kv_tokens: int = 32_768, sessions: int = 64, chunk: int = 256) -> None:
-        tune_allocator()
+        keep_freed_memory()
         if min(kv_tokens, sessions, chunk) < 1:
             raise InputError(
                 f"engine: kv_tokens {kv_tokens}, sessions {sessions} and chunk {chunk} must all be at least 1"

@@ -60,6 +60,7 @@ def _load(source: str, ref: str, dtype: str, *, local: bool) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    _quiet()
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
         model: Any = AutoModelForCausalLM.from_pretrained(source, local_files_only=local, dtype=getattr(torch, dtype))
@@ -67,6 +68,13 @@ def _load(source: str, ref: str, dtype: str, *, local: bool) -> tuple[Any, Any]:
         cause = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"model {ref!r} can't be loaded: {cause}") from error
     return model.eval(), tokenizer
+
+
+def _quiet() -> None:
+    """Loading takes seconds and has lines of its own from us; transformers' bars would fill every pipe and log."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
 
 
 def _default_folder() -> Path:
@@ -132,6 +140,7 @@ def dequantise(weights: Path, target: Path) -> None:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    _quiet()
     if find_spec("gguf") is None:
         raise InputError(f"reading {weights.name} needs gguf: pip install 'quintain[train]'")
     source: dict[str, Any] = {"gguf_file": weights.name, "local_files_only": True}

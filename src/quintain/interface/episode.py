@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -197,3 +198,9 @@ class Episode:
     def calls(self) -> list[tuple[str, dict[str, Any]]]:
         """Every call in order, as `(tool, arguments)`."""
         return [(call.tool, call.arguments) for turn in self.turns for call in turn.action.calls]
+
+    def repeated_calls(self) -> int:
+        """Calls with the same tool and arguments as an earlier call, the order of keys aside."""
+        # Not the canonical JSON: a model may write numbers that have none (NaN, 2**60).
+        calls = self.calls()
+        return len(calls) - len({json.dumps([tool, arguments], sort_keys=True) for tool, arguments in calls})

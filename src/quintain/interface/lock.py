@@ -169,7 +169,7 @@ def drift(found: Sequence[Difference], recipe: str) -> InterfaceDrift:
     """The error that stops a command: the differences in words and how to go on."""
     return InterfaceDrift(
         f"the interface differs from the recorded one: {'; '.join(map(str, found))}. "
-        f"Measure what that costs the agent with `quintain eval {recipe} --accept-drift`"
+        f"To go on with the new tools: `quintain tools lock {recipe}`, then measure the agent again in a new run folder"
     )
 
 

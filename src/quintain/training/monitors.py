@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from quintain.interface.episode import Episode
 from quintain.interface.messages import Turn
 from quintain.training.advantage import Group, mean_only
-from quintain.training.reward import redundant_calls
 
 Row = dict[str, float]
 """One line of `metrics.jsonl`."""
@@ -90,7 +89,7 @@ def behaviour_monitors(episodes: Sequence[Episode], count_tokens: Callable[[str]
         "generated_tokens": _ratio(generated, len(episodes)),
         "thinking_tokens": _ratio(thinking, len(turns)),
         "thinking_share": _ratio(thinking, generated),
-        "repeated_calls": _ratio(sum(map(redundant_calls, episodes)), calls),
+        "repeated_calls": _ratio(sum(episode.repeated_calls() for episode in episodes), calls),
         "repetition": repetition(episodes),
         "invalid_calls": _ratio(invalid, calls + invalid),
         "tool_use": _ratio(sum(bool(episode.calls()) for episode in episodes), len(episodes)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -53,17 +52,10 @@ def cost(episode: Episode, config: RewardConfig) -> float:
     used = episode.usage
     raw = (
         config.calls * used.tool_calls
-        + config.redundant_calls * redundant_calls(episode)
+        + config.redundant_calls * episode.repeated_calls()
         + config.tokens * used.tokens
         + config.seconds * used.seconds
         + config.price * used.price
     )
     # -expm1 loses nothing for small costs; the bound itself is never reached, rounding included.
     return min(-config.most_cost * math.expm1(-raw / config.most_cost), config.most_cost)
-
-
-def redundant_calls(episode: Episode) -> int:
-    """Calls with the same tool and arguments as an earlier call of the episode, the order of keys aside."""
-    # Not the canonical JSON: a model may write numbers that have none (NaN, 2**60).
-    distinct = {json.dumps([tool, arguments], sort_keys=True) for tool, arguments in episode.calls()}
-    return len(episode.calls()) - len(distinct)

@@ -18,7 +18,7 @@ from quintain.training.checkpoint import atomic_folder
 from quintain.training.config import SFTConfig
 from quintain.training.examples import episode_examples
 from quintain.training.loop import Batches, train
-from quintain.training.lora import add_lora
+from quintain.training.lora import add_lora, merge
 from quintain.training.objective import cross_entropy
 
 SUMMARY = "training.json"
@@ -29,8 +29,8 @@ class Trained:
     """What a training run left behind.
 
     Attributes:
-        model: the trained model; with LoRA the base model with its adapters, not merged.
-        folder: its weights (with LoRA the adapter alone) and the summary.
+        model: the trained model; with LoRA the adapters are merged into its weights.
+        folder: its weights and the summary, as `from_pretrained` reads them.
         examples: number of examples.
         steps: optimiser steps.
         seconds: training seconds.
@@ -59,7 +59,7 @@ def run_sft(
         config: settings.
         episodes: what to imitate, chosen by the caller.
         model: a transformers causal LM.
-        out: folder of the run: `metrics.jsonl`, `checkpoints/`, `model/`.
+        out: folder of the run: `metrics.jsonl`, `checkpoints/`, `model/`, and `adapter/` with LoRA.
         dialect: renders episodes without tokens.
         toolset: of those episodes.
         tokenizer: saved beside the weights.
@@ -86,10 +86,14 @@ def train_examples(
         model = add_lora(model, config.lora_rank, config.seed)
     batches, steps = shuffled(examples, config.batch_trajectories, config.epochs, config.seed)
     position = train(model, batches, steps, cross_entropy, config, out, seconds=config.seconds, title="SFT")
+    if config.lora_rank:
+        with atomic_folder(out / "adapter") as scratch:
+            model.save_pretrained(scratch)
+        model = merge(model)
     trained = Trained(model, out / "model", len(examples), position.step, position.seconds)
     summary = {"examples": trained.examples, "steps": trained.steps, "seconds": trained.seconds}
     with atomic_folder(trained.folder) as scratch:
-        model.save_pretrained(scratch)
+        trained.model.save_pretrained(scratch)
         if tokenizer is not None:
             tokenizer.save_pretrained(scratch)
         (scratch / SUMMARY).write_text(json.dumps({**summary, "config": config.model_dump()}))

@@ -7,8 +7,8 @@ from quintain.interface.dialects.base import Codec, Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
 from quintain.interface.dialects.deepseek import DeepSeek
 from quintain.interface.dialects.hermes import Hermes, HermesCompact
-from quintain.interface.dialects.text import TextDialect
 from quintain.interface.dialects.lines import Lines
+from quintain.interface.dialects.text import TextDialect
 from quintain.interface.errors import InputError
 
 __all__ = ["NAMES", "Codec", "Dialect", "TokenizerCodec", "digest_of", "get"]
