@@ -74,7 +74,7 @@ def _quiet() -> None:
     """Loading takes seconds and has lines of its own from us; transformers' bars would fill every pipe and log."""
     from transformers.utils import logging
 
-    logging.disable_progress_bar()
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
 
 
 def _default_folder() -> Path:
