@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any, get_args
@@ -169,3 +170,11 @@ def test_the_page_on_worlds_shows_the_example_as_it_is():
     classes = [block[block.index("class ") :] for block in shown_code]
     assert len(classes) == 2
     assert [block for block in classes if block not in source] == []
+
+
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_the_readme_quotes_the_quickstarts_figures_as_measured(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "quickstart.json").read_text(encoding="utf-8"))
+    for one in result["pass1"].values():
+        assert f"| {one['value']:.3f} | [{one['low']:.3f}, {one['high']:.3f}] |" in text
