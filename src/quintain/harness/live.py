@@ -101,6 +101,7 @@ class Live:
 
     async def close(self) -> None:
         """Frees what the world took."""
+        await self.world.end_programs()
         await self._close(self.world)
 
     async def _close(self, world: World) -> None:
@@ -223,6 +224,7 @@ class Live:
         kind = self.world.snapshots
         if kind == "none":
             raise InfraError(f"world {self.world.name!r} keeps no snapshots, so it can't go back")
+        await self.world.end_programs()
         self._replace(self.factory())
         if kind == "exact":
             assert state is not None

@@ -248,6 +248,7 @@ class Harness:
 
     async def _conclude(self, live: Live, outcome: Outcome, agent: Agent) -> Episode:
         episode = live.finish(outcome)
+        await live.world.end_programs()  # nothing the agent started is alive when the world judges
         if outcome.kind != "infra_error" and self.judge:
             episode = await self._judge(live, episode)
         await live.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Awaitable, Generator, Mapping, Sequence
 from random import Random
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from quintain.interface.canonical import canonical_json, digest
 from quintain.interface.episode import Episode, Verdict
@@ -14,6 +14,9 @@ from quintain.interface.messages import Action, Message, Observation
 from quintain.interface.tasks import Task
 from quintain.interface.tools import Toolset
 from quintain.interface.view import View
+
+if TYPE_CHECKING:
+    from quintain.harness.sandbox import Sandbox
 
 Solution = Generator[Action, tuple[Observation, ...], None]
 """A reference solution: yields actions, is sent their observations, ends after an answer."""
@@ -37,7 +40,7 @@ class World:
     """
 
     # beside the attributes, and so outside of snapshots
-    __slots__ = ("__dict__", "__weakref__", "made_with")
+    __slots__ = ("__dict__", "__weakref__", "_sandbox", "made_with")
 
     name: ClassVar[str] = ""
     instructions: ClassVar[str] = ""
@@ -69,6 +72,34 @@ class World:
         if key not in _resources:
             _resources[key] = cls.shared(**options)
         return _resources[key]
+
+    def make_sandbox(self) -> Sandbox:
+        """What `sandbox` starts: bubblewrap. Returning `Unconfined()` asks for no confinement, by name.
+
+        Raises:
+            CannotConfine: this machine can't confine; the line says why and what helps.
+        """
+        from quintain.harness.sandbox import Bubblewrap
+
+        return Bubblewrap()
+
+    @property
+    def sandbox(self) -> Sandbox:
+        """Runs programs the agent wrote: `await self.sandbox.run(Program(source))` in an async tool.
+
+        One per instance, started at its first use. It ends before the verdict, and with an instance that is replaced
+        after a timeout or an infra error: files in its scratch folder are no part of a snapshot.
+        """
+        if not hasattr(self, "_sandbox"):
+            self._sandbox: Sandbox = self.make_sandbox()
+        return self._sandbox
+
+    async def end_programs(self) -> None:
+        """Ends every process of the sandbox, if one was started."""
+        if hasattr(self, "_sandbox"):
+            sandbox = self._sandbox
+            del self._sandbox
+            await sandbox.close()
 
     @property
     def random(self) -> Random:
