@@ -7,7 +7,7 @@ import platform
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -58,13 +58,19 @@ def report(folder: Path) -> tuple[Path, Path]:
 
 
 def _comparisons(done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]]) -> list[StageComparison]:
-    """Every evaluation against the one before it on the same pool, as far as both have scored episodes."""
-    scored = [one for one in done if one["kind"] == "eval" and any(e.scored for e in episodes[one["name"]])]
-    return [
-        StageComparison(first["name"], second["name"], compare(episodes[first["name"]], episodes[second["name"]]))
-        for first, second in pairwise(scored)
-        if first["stage"]["pool"] == second["stage"]["pool"]
-    ]
+    """Every evaluation against the last one before it on the same pool, as far as both have scored episodes."""
+    comparisons: list[StageComparison] = []
+    last: dict[str, str] = {}
+    for one in done:
+        name = one["name"]
+        if one["kind"] != "eval" or not any(episode.scored for episode in episodes[name]):
+            continue
+        pool = one["stage"]["pool"]
+        if pool in last:
+            paired = compare(episodes[last[pool]], episodes[name])
+            comparisons.append(StageComparison(last[pool], name, paired))
+        last[pool] = name
+    return comparisons
 
 
 def _target(target: TargetSection, done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]]) -> Target:

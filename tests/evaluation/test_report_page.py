@@ -37,6 +37,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     unscored = StageReport("base", "base", summarise([report_run.episode("a", None)], 1), [{"step": 1, "loss": None}])
     runs = {
         "demo": report_run.demo_run(),
+        "held_out": report_run.held_out_run(),
         "ten": report_run.ten_stages(),
         "empty": ReportData("Empty run"),
         "unscored": ReportData("Unscored", stages=[unscored]),
@@ -78,7 +79,7 @@ def detail(browser: webdriver.Chrome) -> str:
     return str(browser.find_element(By.ID, "episode").text)
 
 
-@pytest.mark.parametrize("name", ["demo", "ten", "empty", "unscored"])
+@pytest.mark.parametrize("name", ["demo", "held_out", "ten", "empty", "unscored"])
 def test_page_opens_without_console_errors_or_requests_to_anywhere(
     browser: webdriver.Chrome, pages: dict[str, str], name: str
 ) -> None:
@@ -100,6 +101,18 @@ def test_result_shows_before_and_after_with_intervals(browser: webdriver.Chrome,
     assert f"[{evaluation.pass1.low:.2f}, {evaluation.pass1.high:.2f}]" in hero.text
     assert "Paired difference" in hero.text
     assert len(hero.find_elements(By.CSS_SELECTOR, "svg circle")) == 2
+
+
+def test_result_never_sets_stages_side_by_side_that_were_measured_on_different_tasks(
+    browser: webdriver.Chrome, pages: dict[str, str]
+) -> None:
+    open_page(browser, pages["held_out"])
+    hero = browser.find_element(By.CLASS_NAME, "hero")
+    assert hero.find_element(By.CLASS_NAME, "label").text == "pass@1, base to sft"
+    assert "Paired difference" in hero.text
+    assert len(hero.find_elements(By.CSS_SELECTOR, "svg circle")) == 3
+    open_page(browser, pages["ten"])  # nothing says that its stages share tasks
+    assert browser.find_element(By.CSS_SELECTOR, ".hero .label").text == "pass@1, stage-9-with-a-long-name"
 
 
 def test_loss_curve_outcomes_and_tables_are_drawn(browser: webdriver.Chrome, pages: dict[str, str]) -> None:

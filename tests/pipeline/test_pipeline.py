@@ -163,3 +163,13 @@ def test_a_lora_stage_leaves_a_model_anyone_can_load(recipe_file, folder):
     assert (folder / "sft" / "adapter" / "adapter_config.json").is_file()
     result = evaluate(recipe_file, str(folder / "sft" / "model"), "eval", 1, folder.with_name("again"))
     assert list(result["stages"]) == ["eval"]
+
+
+def test_evaluations_are_compared_on_their_own_pool_whatever_runs_between_them(recipe_file, folder):
+    text = recipe_file.read_text().replace("[[stages]]", '[pools.other]\nsplit = "eval"\ncount = 2\n\n[[stages]]', 1)
+    between = '[[stages]]\nkind = "eval"\nname = "elsewhere"\npool = "other"\nsampling = { max_tokens = 4 }\n\n'
+    start = text.index('[[stages]]\nkind = "rollout"')
+    recipe_file.write_text(text[:start] + between + text[start:])
+    run(recipe_file, folder)
+    record = json.loads((folder / "report.json").read_text())
+    assert [(one["before"], one["after"], one["tasks"]) for one in record["comparisons"]] == [("base", "tuned", 4)]

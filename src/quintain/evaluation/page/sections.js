@@ -1,7 +1,11 @@
 // The sections above the viewer, each a function of the data; null where there is nothing to say.
 
-const before = evaluated[0];
-const after = evaluated[evaluated.length - 1];
+// Before and after are measured on the same tasks: a chain of comparisons links them. Without one, the last stage stands alone.
+const chain = data.comparisons.slice(0, 1).map((one) => one.before);
+data.comparisons.forEach((one) => one.before === chain[chain.length - 1] && chain.push(one.after));
+const named = (name) => evaluated.find((stage) => stage.name === name);
+const after = named(chain[chain.length - 1]) || evaluated[evaluated.length - 1];
+const before = named(chain[0]) || after;
 
 const fact = (name, ...value) => [h("dt", {}, name), h("dd", {}, value)];
 
