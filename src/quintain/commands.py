@@ -68,7 +68,7 @@ def scaled(recipe: Recipe, factor: float) -> Recipe:
     Raises:
         InputError: too little is left to train or to measure.
     """
-    if factor * QUICKSTART_MINUTES < 1:
+    if not factor * QUICKSTART_MINUTES >= 1:  # also what is no number
         raise InputError(f"{factor * QUICKSTART_MINUTES:g} minutes is too short; give at least 1")
     table = recipe.model_dump(mode="json", exclude_none=True)
     for pool in table["pools"].values():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -12,6 +14,9 @@ from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.training.config import SFTConfig
 from quintain.training.grpo_config import GRPOConfig
+
+LARGEST = 2**53 - 1
+"""Largest whole number that every reader of JSON keeps exactly."""
 
 
 class Section(BaseModel):
@@ -46,6 +51,9 @@ class WorldSection(Section):
     probes: list[ProbeSection] = []
     """Calls run when the tools are locked, and again when they are checked."""
 
+
+Name = Annotated[str, Field(pattern=r"^\w[\w .-]*$")]
+"""What names a file or folder: begins with a letter or digit of any script, and can't leave the run's folder."""
 
 _BUDGET = Budget()
 
@@ -184,7 +192,7 @@ class TargetSection(Section):
 class Recipe(Section):
     """The whole file."""
 
-    name: str
+    name: Name
     seed: int = 0
     """Of the episodes; pools and training have seeds of their own."""
     concurrency: int = Field(32, ge=1)
@@ -192,8 +200,8 @@ class Recipe(Section):
     model: ModelSection = ModelSection()
     world: WorldSection = WorldSection()
     budget: BudgetSection = BudgetSection()  # type: ignore[call-arg]
-    pools: dict[str, PoolSection]
-    stages: list[AnyStage]
+    pools: dict[Name, PoolSection]
+    stages: list[AnyStage] = Field(min_length=1)
     targets: list[TargetSection] = []
 
     @model_validator(mode="after")
@@ -201,6 +209,10 @@ class Recipe(Section):
         seen: dict[str, str] = {}
         for stage in self.stages:
             _check_references(stage, seen, self.pools)
+            if stage.name == "pools" or (stage.kind in TRAINING and stage.name in ("base", "oracle")):
+                raise ValueError(
+                    f"stages: the {stage.kind} stage can't be named {stage.name!r}, which means something else"
+                )
             if stage.name in seen:
                 raise ValueError(f"stages: two stages are named {stage.name!r}")
             seen[stage.name] = stage.kind
@@ -244,7 +256,7 @@ def load_recipe(path: Path) -> Recipe:
         raise InputError(f"recipe not found: {path}")
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path}: not valid TOML: {error}") from None
     recipe = recipe_from_table(table, str(path))
     for name, pool in recipe.pools.items():
@@ -259,10 +271,22 @@ def recipe_from_table(table: dict[str, Any], where: str) -> Recipe:
     Raises:
         InputError: names the first wrong key and what is allowed.
     """
+    for key, number in _numbers(table, ""):
+        if not (math.isfinite(number) and abs(number) <= LARGEST):
+            raise InputError(f"{where}: {key}: {number} is beyond what JSON keeps exactly; allowed: up to 2**53")
     try:
         return Recipe.model_validate(table)
     except ValidationError as error:
         raise InputError(f"{where}: {_explain(error, table)}") from None
+
+
+def _numbers(value: Any, key: str) -> Iterator[tuple[str, int | float]]:
+    """Every number of a parsed recipe with its key."""
+    if isinstance(value, int | float):
+        yield key.removeprefix("."), value
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, item in items:
+        yield from _numbers(item, f"{key}.{name}")
 
 
 def _explain(error: ValidationError, table: dict[str, Any]) -> str:

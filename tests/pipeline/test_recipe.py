@@ -29,6 +29,13 @@ def test_every_recipe_shipped_is_valid(path):
         ('kind = "rollout"', 'kind = "roll"', "stages.1.kind: must be one of rollout, sft, grpo, eval, found 'roll'"),
         ('name = "tuned"', 'name = "base"', "two stages are named 'base'"),
         ('name = "tuned"', 'name = "../x"', "stages.3.name: string should match pattern"),
+        ('name = "tuned"', 'name = "pools"', "the eval stage can't be named 'pools'"),
+        ('name = "small"', 'name = "../up"', "name: string should match pattern"),
+        ('name = "small"', 'name = "a\\u0000b"', "name: string should match pattern"),
+        ("[pools.train]", '[pools."../train"]', "pools.../train.[key]: string should match pattern"),
+        ("turns = 3", "seconds = inf", "budget.seconds: inf is beyond what JSON keeps exactly"),
+        ("learning_rate = 1e-3", "learning_rate = inf", "stages.2.train.learning_rate: inf is beyond"),
+        ("tokens = 60", "tokens = 9007199254740992", "budget.tokens: 9007199254740992 is beyond"),
         ('split = "train"', 'file = "tasks.jsonl"', "pools.train.file: no such file"),
         ('split = "train"', "", "pools.train: needs either `file` or `split`"),
         ("[budget]", "[budget", "not valid TOML"),
@@ -49,6 +56,25 @@ def test_a_mistake_is_named_with_its_key_and_what_is_allowed(recipe_file, old, n
     assert "\n" not in str(caught.value)
 
 
+def test_a_recipe_needs_a_stage(recipe_file):
+    head = recipe_file.read_text().split("[[stages]]")[0]
+    recipe_file.write_text("stages = []\n" + head)
+    with pytest.raises(InputError, match="stages: list should have at least 1 item"):
+        load_recipe(recipe_file)
+
+
+def test_a_training_stage_is_not_named_like_what_every_recipe_has(recipe_file):
+    text = recipe_file.read_text().replace('name = "base"', 'name = "before"').replace('name = "sft"', 'name = "base"')
+    recipe_file.write_text(text)
+    with pytest.raises(InputError, match="the sft stage can't be named 'base'"):
+        load_recipe(recipe_file)
+
+
+def test_a_name_may_be_chinese(recipe_file):
+    recipe_file.write_text(recipe_file.read_text().replace('name = "small"', 'name = "小模型 1"'), encoding="utf-8")
+    assert load_recipe(recipe_file).name == "小模型 1"
+
+
 def test_a_missing_recipe_is_named(tmp_path):
     with pytest.raises(InputError, match="recipe not found"):
         load_recipe(tmp_path / "none.toml")
@@ -61,5 +87,6 @@ def test_scaling_shrinks_tasks_and_training_time_and_refuses_nonsense():
     (before,) = [stage.train.seconds for stage in recipe.stages if stage.kind == "sft"]
     (after,) = [stage.train.seconds for stage in half.stages if stage.kind == "sft"]
     assert after == pytest.approx(before / 2)
-    with pytest.raises(InputError, match="too short"):
-        scaled(recipe, 0.01)
+    for nonsense in (0.01, -1.0, float("nan")):
+        with pytest.raises(InputError, match="too short"):
+            scaled(recipe, nonsense)
