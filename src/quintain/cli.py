@@ -58,7 +58,12 @@ def _add_run_commands(commands: Any) -> None:
     _add_out(one, "runs/quickstart")
     one.set_defaults(command=_quickstart)
 
-    one = commands.add_parser("run", help="run a recipe; run it again to resume", description="Runs a recipe's stages.")
+    one = commands.add_parser(
+        "run",
+        help="run a recipe; run it again to resume",
+        description="Runs a recipe's stages in order and writes a report. A second run goes on where the first "
+        "stopped; finished stages are skipped unless the recipe changed what they depend on.",
+    )
     one.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file, see recipes/")
     _add_out(one, None)
     one.set_defaults(command=_run)
@@ -68,7 +73,7 @@ def _add_look_commands(commands: Any) -> None:
     one = commands.add_parser(
         "eval",
         help="measure a model on a recipe's pool",
-        description="Plays a recipe's pool with one model and prints pass@1, pass@k and pass^k with 95 %% intervals.",
+        description="Plays a recipe's pool with one model and prints pass@1, pass@k and pass^k with 95 % intervals.",
     )
     one.add_argument("recipe", type=Path, metavar="RECIPE", help="names world, budget and pools")
     one.add_argument("--model", default=None, help="path or hub id (default: the recipe's base model)")
@@ -98,7 +103,12 @@ def _add_look_commands(commands: Any) -> None:
 
 
 def _add_tools(commands: Any) -> None:
-    one = commands.add_parser("tools", help="lock a world's tools, or check them against the lock")
+    one = commands.add_parser(
+        "tools",
+        help="lock a world's tools, or check them against the lock",
+        description="What a model was trained on is one set of tools: `lock` writes their schemas and the shape of "
+        "their results to a file, `check` says in words what has changed since.",
+    )
     actions = one.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name, command, help_text in (
         ("lock", _tools_lock, "record the schemas and the observed shape of results"),

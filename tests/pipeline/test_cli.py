@@ -23,7 +23,10 @@ def test_every_command_explains_itself(command, capsys):
     assert ended.value.code == 0
     text = capsys.readouterr().out
     assert "usage: quintain" in text
-    assert len(text) > 200
+    said = text.split("\n\n")[1]
+    assert said[0].isupper()
+    assert said.endswith("."), "sentences come before the list of options"
+    assert "%%" not in text
 
 
 def test_help_loads_no_model_library():
