@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -178,3 +180,31 @@ def test_the_readme_quotes_the_quickstarts_figures_as_measured(name):
     result = json.loads((ROOT / "benchmarks" / "results" / "quickstart.json").read_text(encoding="utf-8"))
     for one in result["pass1"].values():
         assert f"| {one['value']:.3f} | [{one['low']:.3f}, {one['high']:.3f}] |" in text
+
+
+def test_the_chinese_readme_has_the_same_sections_code_tables_and_links():
+    one, two = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh.md"))
+
+    def outline(text: str) -> list[int]:
+        return [len(marks) for marks in re.findall(r"^(#+) ", _FENCE.sub("", text), re.MULTILINE)]
+
+    def code(text: str) -> list[str]:
+        lines = "\n".join(re.findall(r"^```(?:python|sh)\n.*?^```", text, re.MULTILINE | re.DOTALL)).split("\n")
+        return [line.partition("#")[0].rstrip() for line in lines]
+
+    def rows(text: str) -> list[list[str]]:
+        return [re.findall(r"\d[\d.,]*", line) for line in re.findall(r"^\|.*\|$", text, re.MULTILINE)]
+
+    assert outline(one) == outline(two)
+    assert code(one) == code(two)
+    assert rows(one) == rows(two)
+    assert set(_LINK.findall(one)) - {"README.zh.md"} == set(_LINK.findall(two)) - {"README.md"}
+
+
+def test_every_dependency_is_explained():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    asked = [*project["dependencies"], *chain.from_iterable(project["optional-dependencies"].values())]
+    names = {re.split(r"[\[<>=!~]", one)[0] for one in asked} - {"quintain"}
+    cells = re.findall(r"^\| ([^|]+) \|", (DOCS / "dependencies.md").read_text(encoding="utf-8"), re.MULTILINE)
+    explained = {name.strip() for cell in cells for name in cell.split(",")}
+    assert names - explained == set()
