@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from quintain.harness.threads import off_loop, on_loop
 from quintain.interface.episode import Budget
-from quintain.interface.errors import FormatError, InfraError, ToolErrorKind
+from quintain.interface.errors import FormatError, InfraError, ToolErrorKind, describe
 from quintain.interface.messages import FORMAT_CALL_ID, Action, Call, Observation
 from quintain.interface.tools import ResultError, Tool, Toolset
 
@@ -63,7 +63,7 @@ async def run_call(call: Call, toolset: Toolset, budget: Budget) -> Observation:
         if isinstance(error, TimeoutError) and spent >= budget.call_seconds:  # not one the tool raised itself
             text = f"{call.tool} ran past {budget.call_seconds:g} s and was abandoned"
             raise CallTimeout(error_observation(call, "timeout", text, spent)) from None
-        return error_observation(call, "exception", f"{type(error).__name__}: {error}", spent)
+        return error_observation(call, "exception", describe(error), spent)
     spent = time.perf_counter() - began
     size = len(content.encode())
     if size > budget.observation_bytes:

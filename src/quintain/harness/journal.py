@@ -13,7 +13,7 @@ import hashlib
 import os
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +144,7 @@ class Journal:
         os.close(self._pack)
 
     def _write(self, kind: str, episode: str, index: int, record: dict[str, Any]) -> None:
-        line = orjson.dumps({"v": SCHEMA, "kind": kind, "episode": episode, "index": index, **record}) + b"\n"
+        line = _encode({"v": SCHEMA, "kind": kind, "episode": episode, "index": index, **record}) + b"\n"
         _append(self._records, line, self.path)
 
     def _keep(self, state: bytes | None) -> SnapshotRef | None:
@@ -171,6 +171,24 @@ class Journal:
             await asyncio.wait([running])
         self._running_sync, self._next_sync = self._next_sync, None
         await asyncio.get_running_loop().run_in_executor(None, _sync_files, self._pack, self._records)
+
+
+def _encode(record: dict[str, Any]) -> bytes:
+    """The record as JSON. Lone surrogates (a model can write them as escapes) have no UTF-8 form and are replaced."""
+    try:
+        return orjson.dumps(record)
+    except TypeError:
+        return orjson.dumps(_cleaned(record))
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {one.name: _cleaned(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, dict):
+        return {_cleaned(key): _cleaned(item) for key, item in value.items()}
+    return [_cleaned(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _sync_files(*descriptors: int) -> None:

@@ -14,7 +14,7 @@ from quintain.harness.isolated import IsolatedWorld, discard
 from quintain.harness.threads import settle
 from quintain.harness.world import World
 from quintain.interface.episode import Budget, Episode, LimitKind, Outcome, Usage, Verdict
-from quintain.interface.errors import InfraError, InputError
+from quintain.interface.errors import InfraError, InputError, QuintainError, describe
 from quintain.interface.messages import Action, Call, Message, Observation, Turn
 from quintain.interface.records import TokenRecord
 from quintain.interface.tasks import Task
@@ -78,6 +78,8 @@ class Live:
         if type(self.world).user is World.user:
             return None
         said: Message | None = await settle(self.world.user, self.view(), seconds=self.budget.seconds)
+        if not isinstance(said, Message | None):
+            raise TypeError(f"user() must return a Message or None, found {type(said).__name__}")
         return said
 
     async def verdict(self, episode: Episode) -> Verdict:
@@ -97,6 +99,7 @@ class Live:
         verdict = await settle(world.verify, self.task, episode, seconds=self.budget.seconds)
         if not isinstance(verdict, Verdict):
             raise TypeError(f"verify() must return a Verdict, found {type(verdict).__name__}")
+        _check_verdict(verdict)
         return verdict
 
     async def close(self) -> None:
@@ -247,7 +250,7 @@ class Live:
         used.context_tokens += len(action.context)
         if action.generation is not None:
             used.tokens += len(action.generation.ids)
-        done = self.world.milestones(self.task)
+        done = self._own("milestones", lambda: dict(self.world.milestones(self.task)))
         self.milestones = tuple(dict.fromkeys([*self.milestones, *(name for name, is_done in done.items() if is_done)]))
         self.state = self._snapshot()
         return turn
@@ -258,7 +261,21 @@ class Live:
         self.state = self._snapshot()
 
     def _snapshot(self) -> bytes | None:
-        return self.world.snapshot() if self.world.snapshots == "exact" else None
+        if self.world.snapshots != "exact":
+            return None
+        state = self._own("snapshot", self.world.snapshot)
+        if not isinstance(state, bytes):
+            raise InputError(f"world {self.world.name!r}: snapshot() must return bytes, found {type(state).__name__}")
+        return state
+
+    def _own(self, name: str, function: Callable[[], Any]) -> Any:
+        """Runs code of the world that no episode can go on without: what it raises stops the run with one line."""
+        try:
+            return function()
+        except QuintainError:
+            raise
+        except Exception as error:
+            raise InputError(f"world {self.world.name!r}: {name}() fails: {describe(error)}") from error
 
     async def rebuild(self, turns: list[Turn], said: dict[int, Message], usage: Usage, state: bytes | None) -> None:
         """Takes the position after `turns` of an earlier episode: a resume or a branch."""
@@ -287,6 +304,15 @@ class Live:
             milestones=self.milestones,
             user_messages=dict(self.user_messages),
         )
+
+
+def _check_verdict(verdict: Verdict) -> None:
+    if not isinstance(verdict.success, bool):
+        raise TypeError(f"a verdict's success must be True or False, found {verdict.success!r}")
+    if not isinstance(verdict.score, int | float) or not 0 <= verdict.score <= 1:
+        raise ValueError(f"a verdict's score must be a number from 0 to 1, found {verdict.score!r}")
+    if isinstance(verdict.reasons, str) or not all(isinstance(one, str) for one in verdict.reasons):
+        raise TypeError(f"a verdict's reasons must be a tuple of texts, found {verdict.reasons!r}")
 
 
 def _lasting(turn: Turn) -> list[tuple[str, dict[str, Any]]]:

@@ -11,7 +11,7 @@ from quintain.harness.isolated import isolate
 from quintain.harness.journal import Journal, JournalError, Unfinished
 from quintain.harness.live import Live, WorldFactory, episode_seed
 from quintain.interface.episode import Budget, Digests, Episode, Outcome, Usage, Verdict
-from quintain.interface.errors import InfraError, InputError, QuintainError
+from quintain.interface.errors import ContextFull, InfraError, InputError, QuintainError, describe
 from quintain.interface.messages import Action, message
 from quintain.interface.records import message_from_json, turn_from_json
 from quintain.interface.tasks import Task
@@ -63,7 +63,7 @@ class Harness:
             if self.journal:
                 self.journal.start(live.header, self.budget, live.state)
             if problem is not None:
-                outcome = Outcome("infra_error", detail=f"reset failed twice: {type(problem).__name__}: {problem}")
+                outcome = Outcome("infra_error", detail=f"reset failed twice: {describe(problem)}"[:300])
                 return await self._conclude(live, outcome, agent)
             return await self._play(live, agent)
 
@@ -217,7 +217,10 @@ class Harness:
             try:
                 view = live.view()
                 async with asyncio.timeout(view.remaining.seconds):
-                    return await agent.act(view)
+                    action = await agent.act(view)
+                if not isinstance(action, Action):
+                    return Outcome("agent_error", detail=f"the agent must return an Action, found {action!r}"[:300])
+                return action
             except TimeoutError:
                 return Outcome("limit", "seconds")
             except JournalError:
@@ -225,10 +228,12 @@ class Harness:
             except InfraError as error:
                 if last_try:
                     return Outcome("infra_error", detail=f"engine failed twice: {error}")
+            except ContextFull as error:
+                return Outcome("limit", "context", detail=str(error))
             except QuintainError:
                 raise
             except Exception as error:
-                return Outcome("agent_error", detail=f"{type(error).__name__}: {error}"[:300])
+                return Outcome("agent_error", detail=describe(error)[:300])
         raise AssertionError("unreachable")
 
     async def _after_answer(self, live: Live, agent: Agent) -> Episode:
@@ -236,7 +241,7 @@ class Harness:
         try:
             said = await live.reply()
         except Exception as error:
-            outcome = Outcome("infra_error", detail=f"user() failed: {type(error).__name__}: {error}"[:300])
+            outcome = Outcome("infra_error", detail=f"user() failed: {describe(error)}"[:300])
             return await self._conclude(live, outcome, agent)
         if said is None:
             kind = "declined" if live.turns[-1].action.declines else "answered"
@@ -268,7 +273,8 @@ class Harness:
             except Exception as error:
                 problem = error
         if verdict is None or verdict.infra:
-            reasons = verdict.reasons if verdict else (f"verify failed twice: {type(problem).__name__}: {problem}",)
+            failed = f"verify failed twice: {describe(problem)}" if problem else ""
+            reasons = verdict.reasons if verdict else (failed,)
             return replace(episode, outcome=Outcome("infra_error", detail="; ".join(reasons)[:300]))
         return replace(episode, verdict=verdict)
 

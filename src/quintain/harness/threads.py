@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable
 from queue import SimpleQueue
 from typing import Any
 
+from quintain.interface.errors import describe
+
 _Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
@@ -41,7 +43,7 @@ class _Worker:
         elif isinstance(failure, Exception) and not isinstance(failure, StopIteration):
             future.set_exception(failure)
         else:  # SystemExit or KeyboardInterrupt raised by a tool must not end the run; futures take no StopIteration
-            future.set_exception(RuntimeError(f"{type(failure).__name__}: {failure}"))
+            future.set_exception(RuntimeError(describe(failure)))
 
 
 _idle: list[_Worker] = []
@@ -75,7 +77,7 @@ async def on_loop(function: Callable[[], Awaitable[Any]], seconds: float | None 
     except (asyncio.CancelledError, SystemExit, KeyboardInterrupt) as error:
         if task.cancelling():  # the run is being stopped
             raise
-        raise RuntimeError(f"{type(error).__name__}: {error}") from None
+        raise RuntimeError(describe(error)) from None
 
 
 async def settle(function: Callable[..., Any], *arguments: Any, seconds: float | None = None) -> Any:

@@ -16,7 +16,7 @@ from quintain.inference.decoder import Decoder
 from quintain.inference.kv import KVPool
 from quintain.inference.sampler import draw
 from quintain.inference.scheduler import Job, Scheduler
-from quintain.interface.errors import InfraError, InputError
+from quintain.interface.errors import ContextFull, InfraError, InputError
 from quintain.interface.generation import Generation, Sampling
 
 _Command = Callable[[], None]
@@ -96,7 +96,8 @@ class LocalEngine:
             sampling: how to draw; generation also ends, as `length`, where the context or the cache does.
 
         Raises:
-            InputError: no ids, or they leave no room for a token in the model's context or in the KV budget.
+            InputError: no ids.
+            ContextFull: they leave no room for a token in the model's context or in the KV budget.
             InfraError: the engine is closed, or its computation failed.
         """
         most = self._room(len(ids), sampling)
@@ -154,7 +155,7 @@ class LocalEngine:
             raise InputError(f"generate: max_tokens is {sampling.max_tokens}, at least 1 is needed")
         for name, limit in (("the model's context", self._context), ("the KV budget", self._kv_tokens)):
             if length + 1 > limit:
-                raise InputError(
+                raise ContextFull(
                     f"generate: {length} tokens + 1 to generate > {limit}, {name}; shorten the prompt, or give the "
                     f"engine more kv_tokens (now {self._kv_tokens})"
                 )

@@ -31,7 +31,7 @@ class Verdict:
             object.__setattr__(self, "score", 1.0 if self.success else 0.0)
 
 
-LimitKind = Literal["turns", "tool_calls", "tokens", "seconds", "format_errors"]
+LimitKind = Literal["turns", "tool_calls", "tokens", "seconds", "format_errors", "context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Outcome:
         kind: `answered`; `declined` (said honestly that it can't); `limit` (scored as the verdict says);
             `agent_error` (the agent program raised); `infra_error` (no score: it leaves the group, the
             reward statistics and the evaluation's denominator, and is counted).
-        limit: which budget ran out, for `limit`.
+        limit: which budget ran out, for `limit`; `context` is the model's own.
         detail: one line for a person.
     """
 

@@ -18,6 +18,18 @@ class InfraError(QuintainError):
     """The world or an engine broke: the turn is retried once from its snapshot, then the episode has no score."""
 
 
+class ContextFull(InputError):
+    """No room is left for another token: an episode ends with `limit(context)`."""
+
+
+def describe(error: BaseException) -> str:
+    """Type and message of an error of somebody else's code, also where its message can't be read."""
+    try:
+        return f"{type(error).__name__}: {error}"
+    except Exception:
+        return f"{type(error).__name__} (its message can't be read)"
+
+
 class InterfaceDrift(InputError):
     """A toolset, dialect or world differs from the recorded one: stop and print the difference in words."""
 
