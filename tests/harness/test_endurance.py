@@ -190,7 +190,12 @@ asyncio.run(Harness(Till, journal=Journal(Path(sys.argv[1])), concurrency=4).rol
 async def test_an_interrupt_keeps_every_finished_episode_and_the_run_resumes(tmp_path):
     code = INTERRUPTED.format(tests=str(Path(__file__).parent.parent))
     process = subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", code, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a shell that runs the tests in the background passes SIGINT on as ignored
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdout is not None
     told = [process.stdout.readline().strip() for _ in range(6)]
