@@ -26,6 +26,7 @@ from quintain.sheet import sheet
 from quintain.training import checkpoint
 from quintain.training.advantage import Group, form_groups
 from quintain.training.checkpoint import Position, atomic_folder
+from quintain.training.config import SUMMARY
 from quintain.training.curriculum import Curriculum, outcomes_of
 from quintain.training.experience import group_examples
 from quintain.training.grpo import GRPOObjective, GRPOTrainer, Reference
@@ -67,6 +68,8 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
     with atomic_folder(folder / "model") as scratch:
         trained.save_pretrained(scratch)
         start.tokenizer.save_pretrained(scratch)
+        summary = {"steps": run.position.step, "digests": [workshop.digests()], "config": stage.train.model_dump()}
+        (scratch / SUMMARY).write_text(json.dumps(summary))
     workshop.keep_policy(stage.name, Policy(trained, start.tokenizer, start.dialect))
     return run.summary()
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -16,16 +20,18 @@ from quintain.harness.journal import Journal
 from quintain.harness.loop import Harness
 from quintain.harness.threads import settle
 from quintain.harness.world import World
-from quintain.interface.canonical import digest
+from quintain.interface.canonical import canonical_json, digest
 from quintain.interface.dialects import digest_of
 from quintain.interface.dialects import get as get_dialect
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
-from quintain.interface.errors import InputError
+from quintain.interface.errors import InputError, QuintainError, describe
 from quintain.interface.lock import Difference, Execute, Lock, Probe, check_lock, drift, read_lock, write_lock
 from quintain.interface.messages import Call
-from quintain.interface.tasks import Task, load_tasks, save_tasks
+from quintain.interface.tasks import Task, load_tasks, save_tasks, task_from_json
+from quintain.progress import say
 from quintain.recipe import Recipe
+from quintain.training.config import SUMMARY
 
 LOCK = "tools.lock"
 
@@ -62,7 +68,8 @@ class Workshop:
 
     def world(self) -> World:
         """A fresh instance."""
-        return self.world_class(**self.recipe.world.options)
+        with somebodys_code(f"world {self.recipe.world.world!r}"):
+            return self.world_class(**self.recipe.world.options)
 
     def pool(self, name: str) -> list[Task]:
         """Tasks of a pool, from its file or the world's generator."""
@@ -81,16 +88,14 @@ class Workshop:
         else:
             assert section.split is not None
             options = self.recipe.world.options
-            tasks = self.world_class.generate(
-                section.split, section.count, section.seed, section.languages, section.templates, **options
-            )
+            with somebodys_code(f"pool {name!r}: generate() of world {self.recipe.world.world!r}"):
+                made = self.world_class.generate(
+                    section.split, section.count, section.seed, section.languages, section.templates, **options
+                )
+                tasks = list(made)
         if not tasks:
             raise InputError(f"pool {name!r} has no tasks")
-        wrong = next((task for task in tasks if task.world != self.world_class.name), None)
-        if wrong is not None:
-            raise InputError(
-                f"pool {name!r}: task {wrong.id!r} is of world {wrong.world!r}, not {self.world_class.name!r}"
-            )
+        check_tasks(tasks, f"pool {name!r}", self.world_class.name)
         return tasks
 
     def save_pools(self) -> None:
@@ -117,10 +122,22 @@ class Workshop:
 
             self._loaded = None  # frees the last one before the next is loaded
             reference = self.recipe.model.base if name == "base" else str(self.folder / name / "model")
+            self._say_what_differs(reference)
             model, tokenizer = load_model(reference)
             dialect = get_dialect(self.recipe.model.dialect, TokenizerCodec(tokenizer))
             self._loaded = (name, Policy(model, tokenizer, dialect))
         return self._loaded[1]
+
+    def _say_what_differs(self, reference: str) -> None:
+        """One line if a model was trained on another interface: to measure it here is fair, to overlook it is not."""
+        path = Path(reference) / SUMMARY
+        if not path.is_file():
+            return
+        trained = json.loads(path.read_text(encoding="utf-8")).get("digests", [])
+        now = self.digests()
+        other = [key for key in ("toolset", "dialect") if all(one[key] != now[key] for one in trained)]
+        if trained and other:
+            say(f"{reference} was trained with another {' and '.join(other)}; this measures how it does with this one")
 
     def take_policy(self, name: str) -> Policy:
         """The same, but for training: the model is changed in place, so it is not kept under this name."""
@@ -161,8 +178,12 @@ class Workshop:
 
     def _probed_world(self) -> World:
         world = self.world()
+        with somebodys_code(f"toolset() of world {self.recipe.world.world!r}"):
+            world.toolset()
         if self.recipe.world.probes:
-            asyncio.run(settle(world.reset, self.pool(next(iter(self.recipe.pools)))[0]))
+            sample = self.pool(next(iter(self.recipe.pools)))[0]
+            with somebodys_code(f"reset() of world {self.recipe.world.world!r}"):
+                asyncio.run(settle(world.reset, sample))
         return world
 
     def _executor(self, world: World) -> Execute:
@@ -192,6 +213,42 @@ class Workshop:
         return {"python": ".".join(map(str, sys.version_info[:3])), **found}
 
 
+def check_tasks(tasks: Iterable[Task], where: str, world: str) -> None:
+    """Refuses what is no task of this world, ids that occur twice, and what has no JSON form.
+
+    Raises:
+        InputError: names the first such task.
+    """
+    seen: set[str] = set()
+    for task in tasks:
+        if not isinstance(task, Task):
+            raise InputError(f"{where}: must hold Tasks, found {type(task).__name__}")
+        if task.world != world:
+            raise InputError(f"{where}: task {task.id!r} is of world {task.world!r}, not {world!r}")
+        if task.id in seen:
+            raise InputError(f"{where}: two tasks have the id {task.id!r}; ids must differ")
+        seen.add(task.id)
+        with somebodys_code(f"{where}: task {task.id!r}"):
+            canonical_json(task_from_json(task.to_json(), f"{where}: task {task.id!r}").to_json())
+
+
+@contextmanager
+def somebodys_code(what: str) -> Iterator[None]:
+    """Runs code of the user's own: whatever it raises becomes one line that says where.
+
+    Raises:
+        InputError: the code raised.
+    """
+    try:
+        yield
+    except QuintainError:
+        raise
+    except (Exception, SystemExit) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        raise InputError(" ".join(f"{what} fails: {describe(error)} ({place})".split())) from error
+
+
 def _installed(name: str) -> bool:
     return any(True for _ in metadata.distributions(name=name))
 
@@ -207,10 +264,11 @@ def load_world(reference: str, home: Path) -> type[World]:
         raise InputError(f"world {reference!r} must be spelled module:Class")
     if str(home) not in sys.path:
         sys.path.insert(0, str(home))
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        raise InputError(f"world {reference!r}: {error}; is it installed, or beside the recipe?") from None
+    with somebodys_code(f"world {reference!r}: import"):
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            raise InputError(f"world {reference!r}: {error}; is it installed, or beside the recipe?") from None
     found = getattr(module, class_name, None)
     if not (isinstance(found, type) and issubclass(found, World)):
         raise InputError(f"world {reference!r}: {module_name} has no World of that name")

@@ -130,6 +130,21 @@ def test_eval_measures_any_model_folder_on_a_recipes_pool(recipe_file, folder, m
     assert list(result["stages"]) == ["eval"]
 
 
+def test_a_trained_model_carries_its_interface_and_is_measured_on_another_one_with_a_word(
+    recipe_file, folder, tmp_path, capsys
+):
+    run(recipe_file, folder)
+    manifest = json.loads((folder / "sft" / "manifest.json").read_text())
+    model = folder / "sft" / "model"
+    assert json.loads((model / "training.json").read_text())["digests"] == [manifest["digests"]]
+    capsys.readouterr()
+    evaluate(recipe_file, str(model), "eval", 1, tmp_path / "same")
+    assert "trained with" not in capsys.readouterr().err
+    recipe_file.write_text(recipe_file.read_text().replace('"hermes-compact"', '"hermes"'))
+    evaluate(recipe_file, str(model), "eval", 1, tmp_path / "other")
+    assert f"{model} was trained with another dialect; this measures" in capsys.readouterr().err
+
+
 def test_a_report_can_be_written_again_from_the_folder_alone(recipe_file, folder):
     run(recipe_file, folder)
     first = json.loads((folder / "report.json").read_text())

@@ -130,6 +130,8 @@ def test_adapters_learn_without_a_second_model_and_are_merged_at_the_end(recipe,
     assert found[-1]["kl"] > 1e-5
     names = {path.name for path in (folder / "grpo" / "model").iterdir()}
     assert {"config.json", "model.safetensors"} <= names
+    summary = json.loads((folder / "grpo" / "model" / "training.json").read_text())
+    assert summary["digests"] == [json.loads((folder / "grpo" / "manifest.json").read_text())["digests"]]
     assert "adapter_config.json" not in names
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
+SUMMARY = "training.json"
+"""In the folder of a trained model: what it was trained on (digests of toolset, dialect and world data) and how."""
+
 
 class TrainConfig(BaseModel):
     """What every kind of training needs. Defaults suit 7B-14B models; a recipe for another size says so.

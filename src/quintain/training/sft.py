@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,11 @@ from quintain.interface.errors import InputError
 from quintain.interface.example import Example
 from quintain.interface.tools import Toolset
 from quintain.training.checkpoint import atomic_folder
-from quintain.training.config import SFTConfig
+from quintain.training.config import SUMMARY, SFTConfig
 from quintain.training.examples import episode_examples
 from quintain.training.loop import Batches, train
 from quintain.training.lora import add_lora, merge
 from quintain.training.objective import cross_entropy
-
-SUMMARY = "training.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,8 @@ def train_examples(
             model.save_pretrained(scratch)
         model = merge(model)
     trained = Trained(model, out / "model", len(examples), position.step, position.seconds)
-    summary = {"examples": trained.examples, "steps": trained.steps, "seconds": trained.seconds}
+    digests = [asdict(one) for one in dict.fromkeys(example.digests for example in examples)]
+    summary = {"examples": trained.examples, "steps": trained.steps, "seconds": trained.seconds, "digests": digests}
     with atomic_folder(trained.folder) as scratch:
         trained.model.save_pretrained(scratch)
         if tokenizer is not None:
