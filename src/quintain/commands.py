@@ -47,6 +47,7 @@ def evaluate(path: Path, model: str | None, pool: str, samples: int, folder: Pat
 
 def _run(recipe: Recipe, text: str, home: Path, folder: Path) -> dict[str, Any]:
     say(f"run folder: {folder}")
+    folder = folder.absolute()  # a world may change the working directory
     done = run_recipe(recipe, text, home.resolve(), folder, STAGES)
     json_path, html_path = report(folder)
     lines = [f"{one.name:<12} {one.seconds:>6.0f} s  {one.result.get('line', '')}" for one in done]

@@ -50,6 +50,8 @@ def run_recipe(recipe: Recipe, text: str, home: Path, folder: Path, stages: dict
     Raises:
         InputError: another process works in the folder, or a stage finds its input wrong.
     """
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; a run needs a folder, give another --out")
     folder.mkdir(parents=True, exist_ok=True)
     with _only_user_of(folder):
         write_text(folder / "recipe.toml", text)
@@ -141,7 +143,7 @@ def read_recipe(folder: Path) -> tuple[Recipe, Path]:
     path = folder / RECIPE
     if not path.is_file():
         raise InputError(f"{folder} is no run: it has no {RECIPE}")
-    record = json.loads(path.read_text(encoding="utf-8"))
+    record = _read_record(path, ("recipe", "home"), "run the recipe again")
     return recipe_from_table(record["recipe"], str(path)), Path(record["home"])
 
 
@@ -154,11 +156,20 @@ def read_manifest(folder: Path) -> dict[str, Any] | None:
     path = folder / MANIFEST
     if not path.is_file():
         return None
+    return _read_record(
+        path, ("name", "kind", "status", "fingerprint", "seconds", "result"), "remove the folder to run the stage again"
+    )
+
+
+def _read_record(path: Path, keys: tuple[str, ...], remedy: str) -> dict[str, Any]:
     try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}: damaged ({error}); remove the folder to run the stage again") from None
-    return manifest
+        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:  # no JSON, or no text
+        raise InputError(f"{path}: damaged ({error}); {remedy}") from None
+    missing = [key for key in keys if not isinstance(record, dict) or key not in record]
+    if missing:
+        raise InputError(f"{path}: damaged (no {missing[0]!r}); {remedy}")
+    return record
 
 
 def _set_aside(folder: Path) -> None:

@@ -23,6 +23,7 @@ class CallTimeout(Exception):
     """A call was abandoned: its instance may be half-changed and must be replaced."""
 
     def __init__(self, observation: Observation) -> None:
+        super().__init__(observation.content)
         self.observation = observation
 
 

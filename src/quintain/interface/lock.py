@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.interface.canonical import digest
-from quintain.interface.errors import InputError, InterfaceDrift
+from quintain.interface.errors import InputError, InterfaceDrift, describe
 from quintain.interface.shapes import Shape, differences, shape_of_schema, shape_of_value
 from quintain.interface.tools import Toolset
 
@@ -196,7 +196,7 @@ async def _observe(probe: Probe, execute: Execute) -> Shape | Difference:
     try:
         return shape_of_value(json.loads(json.dumps(await execute(probe.tool, probe.arguments))))
     except Exception as error:  # a tool is the user's code and may raise anything
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        reason = " ".join(describe(error).split())
         return Difference(probe.tool, f"call with {json.dumps(probe.arguments, ensure_ascii=False)} fails: {reason}")
 
 
