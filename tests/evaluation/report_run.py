@@ -182,7 +182,7 @@ def demo_run() -> ReportData:
 def held_out_run() -> ReportData:
     """The demo run, ending with an evaluation on other tasks."""
     run = demo_run()
-    other = StageReport("held_out", "eval", summarise(evaluate(0.4, 4, tasks=24), 96))
+    other = StageReport("tuned_held_out", "eval", summarise(evaluate(0.4, 4, tasks=24), 96))
     return replace(run, stages=[*run.stages, other])
 
 

@@ -111,6 +111,7 @@ def test_result_never_sets_stages_side_by_side_that_were_measured_on_different_t
     assert hero.find_element(By.CLASS_NAME, "label").text == "pass@1, base to sft"
     assert "Paired difference" in hero.text
     assert len(hero.find_elements(By.CSS_SELECTOR, "svg circle")) == 3
+    assert "…" not in hero.text, "the quickstart's names fit"
     open_page(browser, pages["ten"])  # nothing says that its stages share tasks
     assert browser.find_element(By.CSS_SELECTOR, ".hero .label").text == "pass@1, stage-9-with-a-long-name"
 

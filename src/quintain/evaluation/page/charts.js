@@ -13,7 +13,8 @@ const chart = (draw) => {
 // pass@1 of each stage on one axis from 0 to 1: a dot, and a whisker over the 95 % interval.
 const intervalPlot = (stages) =>
   chart((width) => {
-    const row = stages.length > 4 ? 36 : 64, left = Math.min(150, Math.max(64, width * 0.18)), right = 152, top = 8;
+    const longest = Math.max(...stages.map((stage) => stage.name.length)) * 7 + 11;
+    const row = stages.length > 4 ? 36 : 64, left = Math.max(64, Math.min(150, width * 0.22, longest)), right = 152, top = 8;
     const height = top + row * stages.length + 24;
     const x = (value) => left + value * (width - left - right);
     const words = stages.map((stage) => `${stage.name} ${share(stage.evaluation.overall.pass1.value)} ${range(stage.evaluation.overall.pass1)}`);
