@@ -77,11 +77,13 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
         temperature: of the sampling; 0 is greedy.
 
     Raises:
-        InputError: the folder is no run, or the stage is not finished.
+        InputError: the folder is no run, the stage is not finished, or the temperature is negative.
     """
     from quintain.agents.model import ModelAgent
     from quintain.inference.local import LocalEngine
 
+    if not temperature >= 0:  # also what is no number
+        raise InputError(f"temperature {temperature:g}: must be at least 0, which is greedy")
     recipe, home = read_recipe(run)
     name = _choose_stage(run, recipe, stage)
     workshop = Workshop(recipe, home, run)
@@ -103,7 +105,7 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
 
 def _questions() -> Iterator[str]:
     """Lines a person types; a generator, so that each is answered before the next is read."""
-    while True:
+    while sys.stdin is not None:  # it is None where it was closed
         if sys.stdin.isatty():
             print("> ", end="", flush=True)
         line = sys.stdin.readline().strip()

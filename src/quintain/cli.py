@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -27,6 +28,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     except BrokenPipeError:
         return 0
+    except OSError as error:  # a full disk, missing rights, a file where a folder is needed
+        place = error.filename or "writing the run"
+        say(f"quintain: {place}: {error.strerror or error}; mend that and run the same command again")
+        return 2
     except KeyboardInterrupt:
         say("quintain: interrupted; everything finished is kept, run the same command again to go on")
         return 130
@@ -156,6 +161,8 @@ def _report(options: argparse.Namespace) -> int:
 def _chat(options: argparse.Namespace) -> int:
     from quintain.chat import chat
 
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        sys.stdin.reconfigure(errors="replace")  # a person may paste anything
     chat(options.run, options.stage, options.temperature)
     return 0
 

@@ -42,6 +42,7 @@ def evaluate(path: Path, model: str | None, pool: str, samples: int, folder: Pat
     if model is not None:
         table["model"]["base"] = model
     table["stages"] = [{"kind": "eval", "name": "eval", "pool": pool, "samples": samples}]
+    table["targets"] = []  # they are about the recipe's own stages
     return _run(recipe_from_table(table, str(path)), path.read_text(encoding="utf-8"), path.parent, folder)
 
 

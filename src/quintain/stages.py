@@ -155,6 +155,7 @@ def stage_episodes(workshop: Workshop, name: str) -> list[Episode]:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """Rows of a stage's `metrics.jsonl`; none if it does not train."""
+    """Rows of a stage's `metrics.jsonl`; none if it does not train. A row cut off by a full disk is passed over."""
     path = folder / "metrics.jsonl"
-    return [json.loads(line) for line in path.open(encoding="utf-8")] if path.is_file() else []
+    lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
+from safetensors import SafetensorError
 
+from quintain.chat import _questions
 from quintain.cli import main
-from quintain.commands import run
-from quintain.interface.errors import InputError
+from quintain.commands import evaluate, run
+from quintain.interface.errors import InfraError, InputError
 from quintain.reporting import report
+from quintain.stages import read_metrics
+from quintain.training.checkpoint import atomic_folder
 
 NO_TOOL = "    @tool\n"
 
@@ -111,3 +116,60 @@ def test_a_world_may_change_the_working_directory(recipe_file, tmp_path, monkeyp
     monkeypatch.syspath_prepend(str(recipe_file.parent))
     assert main(["run", str(recipe_file), "--out", "here"]) == 0
     assert json.loads((tmp_path / "here" / "report.json").read_text())["stages"]
+
+
+def only_first_stage(recipe_file):
+    head, first, *_ = recipe_file.read_text().split("[[stages]]")
+    recipe_file.write_text(f"{head}[[stages]]{first}")
+
+
+@pytest.mark.parametrize("line", ['{"a": 1}', "[1]", "7"])
+def test_a_journal_line_that_is_no_record_is_named(recipe_file, folder, line):
+    only_first_stage(recipe_file)
+    run(recipe_file, folder)
+    (folder / "base" / "journal" / "journal.jsonl").write_text(line + "\n")
+    with pytest.raises(InputError, match=r"journal.jsonl:1: damaged record: it needs episode, index, kind, v"):
+        report(folder)
+
+
+def test_a_row_of_metrics_cut_off_by_a_full_disk_is_passed_over(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"loss": 1.5}\n{"loss": 1.')
+    assert read_metrics(tmp_path) == [{"loss": 1.5}]
+
+
+def test_damaged_weights_are_one_line(recipe_file, folder, model_folder, tmp_path):
+    broken = tmp_path / "broken"
+    shutil.copytree(model_folder, broken)
+    (broken / "model.safetensors").write_bytes(b"xx")
+    with pytest.raises(InputError, match="can't be loaded: Error while deserializing header"):
+        evaluate(recipe_file, str(broken), "eval", 1, folder)
+
+
+def test_eval_leaves_out_targets_of_the_recipes_own_stages(recipe_file, folder):
+    target = '[[targets]]\nmeasure = "pass1"\nstage = "tuned"\nat_least = 0.5\n[pools.train]'
+    edit(recipe_file, "[pools.train]", target)
+    assert list(evaluate(recipe_file, None, "eval", 1, folder)["stages"]) == ["eval"]
+
+
+def test_a_path_that_cannot_be_made_is_one_line_with_exit_code_2(recipe_file, tmp_path, capsys):
+    (tmp_path / "file").write_text("mine")
+    assert main(["run", str(recipe_file), "--out", str(tmp_path / "file" / "run")]) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last.endswith("file/run: Not a directory; mend that and run the same command again")
+
+
+def test_a_full_disk_under_weights_is_one_line_and_leaves_no_half_folder(tmp_path):
+    with pytest.raises(InfraError, match="can't be written: No space left"), atomic_folder(tmp_path / "model"):
+        raise SafetensorError("No space left on device")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("temperature", ["-1", "nan"])
+def test_a_temperature_below_zero_is_refused(temperature, tmp_path, capsys):
+    assert main(["chat", str(tmp_path), "--temperature", temperature]) == 2
+    assert "must be at least 0" in capsys.readouterr().err
+
+
+def test_a_chat_without_standard_input_ends_at_once(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    assert list(_questions()) == []

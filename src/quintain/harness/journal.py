@@ -31,6 +31,8 @@ from quintain.interface.records import (
     turn_to_json,
 )
 
+_RECORD = {"v", "kind", "episode", "index"}
+
 KNOWN = 1024
 """How many of the latest snapshots are known again, so that a state that did not change is stored once."""
 
@@ -238,6 +240,8 @@ def read_records(path: Path) -> Iterator[dict[str, Any]]:
                 record = orjson.loads(line)
             except orjson.JSONDecodeError as error:
                 raise InputError(f"{path}:{number}: damaged record: {error}") from None
+            if not isinstance(record, dict) or not record.keys() >= _RECORD:
+                raise InputError(f"{path}:{number}: damaged record: it needs {', '.join(sorted(_RECORD))}")
             if record["v"] > SCHEMA:
                 raise InputError(f"{path}:{number}: schema {record['v']} is newer than {SCHEMA}; update quintain")
             yield record

@@ -64,7 +64,7 @@ def _load(source: str, ref: str, dtype: str, *, local: bool) -> tuple[Any, Any]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
         model: Any = AutoModelForCausalLM.from_pretrained(source, local_files_only=local, dtype=getattr(torch, dtype))
-    except (OSError, ValueError) as error:
+    except Exception as error:  # damaged files make every reader raise errors of its own
         cause = (str(error).splitlines() or [type(error).__name__])[0]
         raise InputError(f"model {ref!r} can't be loaded: {cause}") from error
     return model.eval(), tokenizer

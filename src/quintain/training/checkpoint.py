@@ -16,8 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
+
+from quintain.interface.errors import InfraError
 
 STATE = "state.json"
 KEEP = 2
@@ -98,9 +101,13 @@ class atomic_folder:
         self._scratch.mkdir(parents=True)
         return self._scratch
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if kind is not None:
             shutil.rmtree(self._scratch, ignore_errors=True)
+            if isinstance(error, SafetensorError):  # how safetensors reports a full disk
+                raise InfraError(
+                    f"{self._target} can't be written: {error}; free space and run the same command again"
+                ) from error
             return
         for path in (*self._scratch.rglob("*"), self._scratch):
             sync(path)
