@@ -58,19 +58,23 @@ def report(folder: Path) -> tuple[Path, Path]:
 
 
 def _comparisons(done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]]) -> list[StageComparison]:
-    """Every evaluation against the last one before it on the same pool, as far as both have scored episodes."""
+    """Every evaluation against the last one before it on the same pool, as far as both scored a common task."""
     comparisons: list[StageComparison] = []
     last: dict[str, str] = {}
     for one in done:
         name = one["name"]
-        if one["kind"] != "eval" or not any(episode.scored for episode in episodes[name]):
+        if one["kind"] != "eval" or not _scored(episodes[name]):
             continue
         pool = one["stage"]["pool"]
-        if pool in last:
+        if pool in last and _scored(episodes[last[pool]]) & _scored(episodes[name]):
             paired = compare(episodes[last[pool]], episodes[name])
             comparisons.append(StageComparison(last[pool], name, paired))
         last[pool] = name
     return comparisons
+
+
+def _scored(episodes: Sequence[Episode]) -> set[str]:
+    return {episode.task_id for episode in episodes if episode.scored}
 
 
 def _target(target: TargetSection, done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]]) -> Target:

@@ -188,3 +188,15 @@ def test_evaluations_are_compared_on_their_own_pool_whatever_runs_between_them(r
     run(recipe_file, folder)
     record = json.loads((folder / "report.json").read_text())
     assert [(one["before"], one["after"], one["tasks"]) for one in record["comparisons"]] == [("base", "tuned", 4)]
+
+
+def test_two_evaluations_without_a_common_scored_task_are_not_compared():
+    from quintain.interface.episode import Episode, Outcome, Usage, Verdict
+    from quintain.reporting import _comparisons
+
+    def scored(task: str) -> Episode:
+        return Episode(task, task, task, "w", "a", (), (), Outcome("answered"), Verdict(True), Usage())
+
+    done = [{"name": name, "kind": "eval", "stage": {"pool": "eval"}} for name in ("base", "tuned")]
+    assert _comparisons(done, {"base": [scored("x")], "tuned": [scored("y")]}) == []
+    assert len(_comparisons(done, {"base": [scored("x")], "tuned": [scored("x"), scored("y")]})) == 1
