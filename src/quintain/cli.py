@@ -7,6 +7,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -134,20 +135,20 @@ def _add_out(parser: argparse.ArgumentParser, default: str | None) -> None:
 def _quickstart(options: argparse.Namespace) -> int:
     from quintain.commands import quickstart
 
-    return _finish(quickstart(Path(options.out), options.minutes), options.json)
+    return _finish(lambda: quickstart(Path(options.out), options.minutes), options.json)
 
 
 def _run(options: argparse.Namespace) -> int:
     from quintain.commands import run
 
-    return _finish(run(options.recipe, options.out), options.json)
+    return _finish(lambda: run(options.recipe, options.out), options.json)
 
 
 def _eval(options: argparse.Namespace) -> int:
     from quintain.commands import evaluate
 
-    result = evaluate(options.recipe, options.model, options.pool, options.samples, Path(options.out))
-    return _finish(result, options.json)
+    arguments = (options.recipe, options.model, options.pool, options.samples, Path(options.out))
+    return _finish(lambda: evaluate(*arguments), options.json)
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -183,7 +184,9 @@ def _tools_check(options: argparse.Namespace) -> int:
     return 1 if differences else 0
 
 
-def _finish(result: dict[str, Any], as_json: bool) -> int:
+def _finish(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
+    with redirect_stdout(sys.stderr):  # what a world prints must not mix with the result
+        result = work()
     if as_json:
         print(json.dumps(result, ensure_ascii=False, indent=1))
     else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,12 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
     episodes = [one for name in stage.data for one in stage_episodes(workshop, name)]
     chosen = [one for one in episodes if one.success] if stage.only == "success" else episodes
     if not chosen:
-        raise InputError(f"stage {stage.name!r}: none of {len(episodes)} episodes succeeded; nothing to learn from")
+        ends = Counter(f"{one.outcome} {one.outcome.detail}".strip() for one in episodes)
+        most = "; ".join(f"{count} ended {how}" for how, count in ends.most_common(1))
+        raise InputError(
+            f"stage {stage.name!r}: none of {len(episodes)} episodes succeeded ({most or 'none was played'}); "
+            "nothing to learn from"
+        )
     policy = workshop.take_policy(stage.start)
     trained = run_sft(
         stage.train,

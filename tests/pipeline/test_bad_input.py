@@ -173,3 +173,24 @@ def test_a_temperature_below_zero_is_refused(temperature, tmp_path, capsys):
 def test_a_chat_without_standard_input_ends_at_once(monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
     assert list(_questions()) == []
+
+
+def test_what_a_world_prints_does_not_mix_with_the_result(recipe_file, tmp_path, capsys):
+    only_first_stage(recipe_file)
+    (recipe_file.parent / "loud.py").write_text(
+        (recipe_file.parent / "counter.py").read_text().replace("return a + b", "print('hello'); return a + b")
+    )
+    edit(recipe_file, "counter:Counter", "loud:Counter")
+    assert main(["run", str(recipe_file), "--out", str(tmp_path / "run"), "--json"]) == 0
+    seen = capsys.readouterr()
+    assert json.loads(seen.out)["stages"]
+    assert "hello" in seen.err
+
+
+def test_training_on_nothing_says_how_the_episodes_ended(recipe_file, folder):
+    (recipe_file.parent / "lost.py").write_text(
+        (recipe_file.parent / "counter.py").read_text().replace("yield Action(answer", "1 / 0; yield Action(answer")
+    )
+    edit(recipe_file, "counter:Counter", "lost:Counter")
+    with pytest.raises(InputError, match=r"12 ended agent_error ZeroDivisionError: division by zero"):
+        run(recipe_file, folder)
