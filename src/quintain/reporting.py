@@ -27,7 +27,7 @@ from quintain.pipeline import read_manifest, read_recipe
 from quintain.recipe import TargetSection
 from quintain.stages import read_metrics
 from quintain.training.examples import episode_examples
-from quintain.workshop import Workshop
+from quintain.workshop import Workshop, somebodys_code
 
 
 def report(folder: Path) -> tuple[Path, Path]:
@@ -117,7 +117,8 @@ class _Renderer:
     def _dialect(self) -> Dialect:
         from transformers import AutoTokenizer
 
-        tokenizer = AutoTokenizer.from_pretrained(self._tokenizer)
+        with somebodys_code(f"reading the tokenizer in {self._tokenizer}"):
+            tokenizer = AutoTokenizer.from_pretrained(self._tokenizer)
         return get_dialect(self._workshop.recipe.model.dialect, TokenizerCodec(tokenizer))
 
 

@@ -194,3 +194,10 @@ def test_training_on_nothing_says_how_the_episodes_ended(recipe_file, folder):
     edit(recipe_file, "counter:Counter", "lost:Counter")
     with pytest.raises(InputError, match=r"12 ended agent_error ZeroDivisionError: division by zero"):
         run(recipe_file, folder)
+
+
+def test_a_report_without_a_readable_tokenizer_is_one_line(recipe_file, folder):
+    run(recipe_file, folder)
+    (folder / "sft" / "model" / "tokenizer.json").write_text("{}")
+    with pytest.raises(InputError, match=r"reading the tokenizer in .*sft/model fails: KeyError"):
+        report(folder)
