@@ -12,7 +12,7 @@ from quintain.harness.journal import Journal, JournalError, Unfinished
 from quintain.harness.live import Live, WorldFactory, episode_seed
 from quintain.interface.episode import Budget, Digests, Episode, Outcome, Usage, Verdict
 from quintain.interface.errors import ContextFull, InfraError, InputError, QuintainError, describe
-from quintain.interface.messages import Action, message
+from quintain.interface.messages import Action, Observation, message
 from quintain.interface.records import message_from_json, turn_from_json
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
@@ -198,7 +198,7 @@ class Harness:
         """Runs an action's calls and journals the turn."""
         try:
             if action.error is not None:
-                observations: tuple = (format_observation(action.error),)  # type: ignore[type-arg]
+                observations: tuple[Observation, ...] = (format_observation(action.error),)
             else:
                 observations = await live.observe(action)
             turn = live.record(action, observations)
