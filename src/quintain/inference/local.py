@@ -18,6 +18,7 @@ from quintain.inference.sampler import draw
 from quintain.inference.scheduler import Job, Scheduler
 from quintain.interface.errors import ContextFull, InfraError, InputError
 from quintain.interface.generation import Generation, Sampling
+from quintain.openmp import end_team
 
 _Command = Callable[[], None]
 
@@ -107,6 +108,7 @@ class LocalEngine:
         def done(result: Generation | Exception) -> None:
             loop.call_soon_threadsafe(_settle, future, result)
 
+        end_team()  # the caller waits now: its helper threads must not slow those of the worker
         job = Job(session, list(ids), len(ids), sampling, most, done)
         self._send(lambda: self._accept(job))
         try:
@@ -189,6 +191,7 @@ class LocalEngine:
     def _commands(self) -> None:
         """Runs what has come in; sleeps if there is nothing else to do."""
         if not self._scheduler.busy and not self._updates:
+            end_team()
             self._inbox.get()()
         while not self._inbox.empty():
             self._inbox.get()()
