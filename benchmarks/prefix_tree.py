@@ -24,8 +24,8 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
 
-from quintain.allocator import keep_freed_memory
 from quintain.interface.example import Example
+from quintain.machine import tune
 from quintain.training.forward import prepare, tree_logprobs
 from quintain.training.head import predict
 from quintain.training.objective import cross_entropy
@@ -155,7 +155,7 @@ def main() -> None:
     parser.add_argument("--budget", type=int, default=4096, help="most tokens of a microbatch")
     parser.add_argument("--out", type=Path, help="JSON file to write")
     options = parser.parse_args()
-    keep_freed_memory()
+    tune()
     model = AutoModelForCausalLM.from_pretrained(options.model, dtype=torch.float32)
     prepare(model)
     result = measure(model, SHAPES[options.shape], options.budget, options.rounds)

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from quintain.allocator import keep_freed_memory
 from quintain.inference.local import LocalEngine
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InfraError
 from quintain.interface.example import Example
+from quintain.machine import tune
 from quintain.pipeline import write_text
 from quintain.practice import Practice, Session
 from quintain.progress import progress, say
@@ -52,7 +52,7 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
     Raises:
         InfraError: five steps in a row had more broken than scored episodes; running again goes on.
     """
-    keep_freed_memory()
+    tune()
     start = workshop.take_policy(stage.start)
     model = merge(start.model) if hasattr(start.model, "merge_and_unload") else start.model
     if stage.train.lora_rank:

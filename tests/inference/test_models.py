@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from quintain import machine
 from quintain.inference import models
 from quintain.inference.models import DEFAULT, cache_folder, load_model
 from quintain.interface.errors import InputError
@@ -147,7 +148,7 @@ def test_tuning_the_allocator_lets_memory_of_freed_tensors_be_used_again() -> No
     code = (
         "import resource, sys, torch\n"
         "torch.set_num_threads(1)\n"
-        "from quintain.allocator import keep_freed_memory\n"
+        "from quintain.machine import keep_freed_memory\n"
         "if sys.argv[1] == 'tuned': keep_freed_memory()\n"
         "for _ in range(20): torch.empty(12 << 20).fill_(1)\n"
         "before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
@@ -161,3 +162,20 @@ def test_tuning_the_allocator_lets_memory_of_freed_tensors_be_used_again() -> No
     if not sys.platform.startswith("linux") or os.confstr("CS_GNU_LIBC_VERSION") is None:
         pytest.skip("no glibc here")
     assert faults("tuned") < faults("default") / 5
+
+
+def test_fast_products_are_as_exact_as_float32_and_are_refused_where_they_are_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    switch = torch.backends.mkldnn.matmul
+    machine.use_fast_products()
+    left, right = torch.randn(200, 700), torch.randn(700, 300)
+    exact = left.double() @ right.double()
+    assert (left @ right - exact).norm() / exact.norm() < 1e-6
+    monkeypatch.setattr(machine, "_relative_error", lambda: 3e-3)  # what a processor with AMX would show
+    switch.fp32_precision = "ieee"
+    assert not machine.use_fast_products()
+    assert switch.fp32_precision == "ieee"
+    monkeypatch.undo()
+    switch.fp32_precision = "none"
+    machine.use_fast_products()

@@ -11,13 +11,13 @@ from typing import Any
 
 import torch
 
-from quintain.allocator import keep_freed_memory
 from quintain.inference.decoder import Decoder
 from quintain.inference.kv import KVPool
 from quintain.inference.sampler import draw
 from quintain.inference.scheduler import Job, Scheduler
 from quintain.interface.errors import ContextFull, InfraError, InputError
 from quintain.interface.generation import Generation, Sampling
+from quintain.machine import tune
 from quintain.openmp import end_team
 
 _Command = Callable[[], None]
@@ -58,7 +58,7 @@ class LocalEngine:
     """
 
     def __init__(self, model: Any, *, kv_tokens: int = 32_768, sessions: int = 64, chunk: int = 256) -> None:
-        keep_freed_memory()
+        tune()
         if min(kv_tokens, sessions, chunk) < 1:
             raise InputError(
                 f"engine: kv_tokens {kv_tokens}, sessions {sessions} and chunk {chunk} must all be at least 1"

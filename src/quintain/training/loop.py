@@ -13,9 +13,9 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from quintain.allocator import keep_freed_memory
 from quintain.interface.errors import InputError, QuintainError
 from quintain.interface.example import Example
+from quintain.machine import tune
 from quintain.training import checkpoint
 from quintain.training.attention import supports_trees
 from quintain.training.checkpoint import Position
@@ -131,7 +131,7 @@ def train(
     Raises:
         DivergenceError: loss or gradient is not finite; names the step and the checkpoint that stands.
     """
-    keep_freed_memory()
+    tune()
     trainer = Trainer(model, objective, config)
     folder = out / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
