@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from quintain import Harness, Task
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
+from quintain.interface.words import words
 from quintain.worlds.desk import Desk
 from quintain.worlds.desk.collection import PAGE_WIDTH, Collection, Document
 from quintain.worlds.desk.readers import MAX_BYTES, read_collection
-from quintain.worlds.desk.search import words
 
 
 def collection(*documents):

@@ -6,10 +6,11 @@ import doctest
 
 import pytest
 
-from quintain.worlds.desk import answers, calculator, search
+from quintain.interface import words
+from quintain.worlds.desk import answers, calculator
 
 
-@pytest.mark.parametrize("module", [answers, calculator, search])
+@pytest.mark.parametrize("module", [answers, calculator, words])
 def test_examples(module):
     result = doctest.testmod(module)
     assert result.attempted > 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Awaitable, Generator, Mapping, Sequence
+from collections.abc import Awaitable, Generator, Iterable, Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -123,6 +123,17 @@ class World:
             options: the recipe's `[world.options]`.
         """
         raise InputError(f"world {cls.name!r} has no task generator; give its pools a `file`")
+
+    @classmethod
+    def corpus(cls, split: str, languages: Sequence[str], **options: Any) -> Iterable[tuple[str, str]]:
+        """Titles and texts of the world's own documents on one side of its split: what synthesis may learn from.
+
+        Args:
+            split: `train` or `eval`; no document of `eval` is ever shown to a model in training.
+            languages: of the documents.
+            options: the recipe's `[world.options]`.
+        """
+        return ()
 
     def toolset(self) -> Toolset:
         """The tools of this instance: its `@tool` methods."""

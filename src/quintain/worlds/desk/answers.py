@@ -19,7 +19,7 @@ from decimal import Decimal
 from typing import Any
 
 from quintain.interface.errors import InputError
-from quintain.worlds.desk.search import fold
+from quintain.interface.words import fold
 
 ROUNDING = Decimal("0.005")
 """Relative tolerance of a number that was rounded; whole numbers and looked-up values have none."""

@@ -11,7 +11,8 @@ from typing import Any
 
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
-from quintain.worlds.desk.search import Ranking, fold, has_chinese
+from quintain.interface.words import fold, has_chinese
+from quintain.worlds.desk.search import Ranking
 
 PAGE_WIDTH = 320
 """Characters of one page of a document, about 100 tokens of English; a Chinese character counts four times."""

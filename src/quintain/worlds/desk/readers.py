@@ -10,8 +10,8 @@ from pathlib import Path
 from bs4 import BeautifulSoup
 
 from quintain.interface.errors import InputError
+from quintain.interface.words import fold
 from quintain.worlds.desk.collection import Collection, Document
-from quintain.worlds.desk.search import fold
 
 MAX_BYTES = 5_000_000
 """Larger files are skipped."""

@@ -9,46 +9,18 @@ collection, so a ranking never changes between runs.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 
 import bm25s
 import numpy as np
+
+from quintain.interface.words import has_chinese, words
 
 _TITLE_WEIGHT = 3
 _FAR_BEHIND = 0.2
 """Hits with less than this share of the best score are left out."""
 _NO_WORD = "\0"
 """Stands for the words of a document without any (bm25s needs one); no query holds it."""
-
-_WORD = re.compile(r"[㐀-鿿]+|[^\W_㐀-鿿]+")
-
-
-def fold(text: str) -> str:
-    """Text without case, accents and width variants (Unicode NFKD and case folding)."""
-    decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(char for char in decomposed if not unicodedata.combining(char)).casefold()
-
-
-def words(text: str) -> list[str]:
-    """Words of the folded text; a run of Chinese characters gives its characters and character pairs.
-
-    >>> words("São Tomé 德国人")
-    ['sao', 'tome', '德', '国', '人', '德国', '国人']
-    """
-    found: list[str] = []
-    for run in _WORD.findall(fold(text)):
-        if "㐀" <= run[0] <= "鿿":
-            found += [*run, *(run[at : at + 2] for at in range(len(run) - 1))]
-        else:
-            found.append(run)
-    return found
-
-
-def has_chinese(text: str) -> bool:
-    """True if a Chinese character stands in the text."""
-    return any("㐀" <= char <= "鿿" for char in text)
 
 
 class Ranking:

@@ -8,11 +8,11 @@ from typing import Any
 
 from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
+from quintain.interface.words import words
 from quintain.worlds.desk.atlas import LANGUAGES, Language, Split, atlas, share
 from quintain.worlds.desk.calculator import calculate
 from quintain.worlds.desk.collection import Collection
 from quintain.worlds.desk.phrases import NO_DOCUMENT, NO_VALUE, QUESTIONS
-from quintain.worlds.desk.search import words
 from quintain.worlds.desk.templates import TEMPLATES, Draft, Draw
 
 _PATIENCE = 60

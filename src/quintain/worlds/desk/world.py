@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,13 +13,13 @@ from quintain.interface.errors import InputError
 from quintain.interface.messages import DECLINE_PREFIXES, Action, Call
 from quintain.interface.tasks import Task
 from quintain.interface.tools import tool
+from quintain.interface.words import fold, language_of
 from quintain.worlds.desk.answers import wrong
-from quintain.worlds.desk.atlas import Language, atlas, share
+from quintain.worlds.desk.atlas import LANGUAGES, Language, atlas, entities, share
 from quintain.worlds.desk.calculator import calculate
 from quintain.worlds.desk.collection import Collection
 from quintain.worlds.desk.phrases import THOUGHTS
 from quintain.worlds.desk.readers import read_collection
-from quintain.worlds.desk.search import fold
 from quintain.worlds.desk.tasks import generate
 
 _ARGUMENT = {"search": "query", "open": "title", "calculate": "expression"}
@@ -71,6 +71,22 @@ class Desk(World):
         if name != "atlas":
             raise InputError(f"desk makes tasks for the collection 'atlas' only, not {name!r}; give its pools a `file`")
         return generate(split, count, seed, languages, templates, collection=cls.resources(collection=name))
+
+    @classmethod
+    def corpus(cls, split: str, languages: Sequence[str], **options: Any) -> Iterator[tuple[str, str]]:
+        """Documents of one side of the built-in collection's split; all documents of another collection are `train`.
+
+        A collection of one's own has no split: its tasks come from a file and ask about documents everybody may read.
+        """
+        name = options.get("collection", "atlas")
+        if name == "atlas":
+            chosen = [entity for entity in entities() if entity.split == split]
+            found = [entity.document(language) for entity in chosen for language in LANGUAGES if language in languages]
+        else:
+            documents = cls.resources(collection=name).documents if split == "train" else ()
+            found = [one for one in documents if language_of(one.title + one.text) in languages]
+        for document in found:
+            yield document.title, document.text
 
     @property
     def documents(self) -> Collection:

@@ -1,0 +1,212 @@
+"""Documents on disk as titles and texts: text, Markdown, HTML and JSON Lines, whatever their encoding.
+
+Everything that is left out or repaired is counted by reason; nothing is dropped silently. JSON Lines are read
+line by line, so a corpus may be larger than the memory of the machine.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from quintain.interface.errors import InputError
+
+MAX_BYTES = 20_000_000
+"""A larger single document (or line of JSON Lines) is left out: it is a dump, not a text about one thing."""
+
+MAX_TITLE = 100
+"""Longer titles are cut, in characters."""
+
+REENCODED = "read from another encoding than UTF-8"
+"""Counted among the reasons, but the document is kept."""
+
+_TEXT = {".txt", ".text"}
+_MARKDOWN = {".md", ".markdown"}
+_HTML = {".html", ".htm"}
+_LINES = {".jsonl", ".ndjson"}
+
+_FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
+_MARKUP = re.compile(r"^\s*(?:[-*+>]|\d+\.|#{1,6})\s+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", re.MULTILINE)
+_TITLE = re.compile(r"^# +(.+?)\s*#*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text about one entity.
+
+    Attributes:
+        title: the entity.
+        text: what is said about it.
+        source: where it came from: a path, a world's collection, an episode.
+        time: ISO date it is from; "" if unknown.
+    """
+
+    title: str
+    text: str
+    source: str
+    time: str = ""
+
+
+class Skip(Exception):
+    """A file or line is left out; the message is the reason that is counted."""
+
+
+def read_documents(paths: Iterable[Path], skipped: Counter[str]) -> Iterator[Document]:
+    """Every document of files and folders, in the order of their paths, one at a time.
+
+    A text file is titled by its name, Markdown by its `# heading` (each one begins a document), a page by its
+    `<title>`, a line of JSON Lines by `title` with its `text` (and `source`, `time`, where given).
+
+    Args:
+        paths: files or folders.
+        skipped: counts what is left out or repaired, by reason.
+
+    Raises:
+        InputError: a path does not exist.
+    """
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"documents not found: {path}; give a folder of .txt, .md, .html or .jsonl files")
+        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        for file in files:
+            try:
+                yield from _read(file, skipped)
+            except Skip as reason:
+                skipped[str(reason)] += 1
+
+
+def _read(file: Path, skipped: Counter[str]) -> Iterator[Document]:
+    kind = file.suffix.lower()
+    if kind not in _TEXT | _MARKDOWN | _HTML | _LINES:
+        raise Skip("of another kind")
+    time = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
+    if kind in _LINES:
+        with file.open("rb") as stream:
+            yield from _lines(stream, file, time, skipped)
+        return
+    size = file.stat().st_size
+    if size > MAX_BYTES:
+        raise Skip(f"larger than {MAX_BYTES // 1_000_000} MB")
+    text = decode(file.read_bytes(), skipped)
+    if not text.strip():
+        raise Skip("empty")
+    found = _page(text, file.stem) if kind in _HTML else _sections(text, file.stem, kind in _MARKDOWN)
+    for title, body in found:
+        yield _document(title, body, str(file), time)
+
+
+def decode(data: bytes, skipped: Counter[str]) -> str:
+    """Bytes as text: UTF-8, or what `charset-normalizer` recognises; lines in another encoding are read on their own.
+
+    Raises:
+        Skip: the data is binary.
+    """
+    if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise Skip("binary")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        skipped[REENCODED] += 1
+    lines = data.split(b"\n")
+    odd = [number for number, line in enumerate(lines) if not _is_utf8(line)]
+    if 2 * len(odd) > len(lines) or data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return _recognised(data)
+    strange = _recognised(b"\n".join(lines[number] for number in odd)).split("\n")
+    other = dict(zip(odd, strange, strict=False))
+    return "\n".join(other[number] if number in other else line.decode() for number, line in enumerate(lines))
+
+
+def _is_utf8(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _recognised(data: bytes) -> str:
+    from charset_normalizer import from_bytes
+
+    best = from_bytes(data[:200_000]).best()
+    if best is None:
+        raise Skip("in no encoding known")
+    return data.decode(best.encoding, errors="replace")
+
+
+def _page(text: str, stem: str) -> list[tuple[str, str]]:
+    try:
+        from bs4 import BeautifulSoup
+    except ImportError:
+        raise InputError("reading HTML needs beautifulsoup4: pip install 'quintain[synth]'") from None
+
+    soup = BeautifulSoup(text, "html.parser")
+    title = soup.title.get_text(" ", strip=True) if soup.title else ""
+    for element in soup(["script", "style", "title", "nav"]):
+        element.decompose()
+    body = soup.get_text("\n", strip=True)
+    if not body:
+        raise Skip("HTML without text")
+    return [(title or stem, body)]
+
+
+def _sections(text: str, stem: str, markdown: bool) -> Iterator[tuple[str, str]]:
+    """Title and body of each `# heading`; what comes before the first one belongs to the file's name."""
+    if not markdown:
+        yield stem, text
+        return
+    text = _LINK.sub(r"\1", _FENCE.sub("", text))
+    pieces = _TITLE.split(text)
+    titles = [stem, *pieces[1::2]]
+    found = [(title, _MARKUP.sub("", body)) for title, body in zip(titles, pieces[::2], strict=True)]
+    full = [(title, body) for title, body in found if body.strip()]
+    if not full:
+        raise Skip("empty")
+    yield from full
+
+
+def _lines(stream: IO[bytes], file: Path, time: str, skipped: Counter[str]) -> Iterator[Document]:
+    number = 0
+    while line := stream.readline(MAX_BYTES):
+        number += 1
+        if not line.strip():
+            continue
+        try:
+            if len(line) == MAX_BYTES and not line.endswith(b"\n"):
+                _pass_over(stream)
+                raise Skip(f"larger than {MAX_BYTES // 1_000_000} MB")
+            yield _record(decode(line, skipped), f"{file}:{number}", time)
+        except Skip as reason:
+            skipped[str(reason)] += 1
+
+
+def _pass_over(stream: IO[bytes]) -> None:
+    """Reads on to the end of a line too long to hold."""
+    while (rest := stream.readline(MAX_BYTES)) and not rest.endswith(b"\n"):
+        pass
+
+
+def _record(line: str, where: str, time: str) -> Document:
+    try:
+        record: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Skip("lines that are not JSON") from None
+    fields = record if isinstance(record, dict) else {}
+    title, text = fields.get("title"), fields.get("text")
+    if not (isinstance(title, str) and isinstance(text, str)):
+        raise Skip("lines without title and text")
+    if not (title.strip() and text.strip()):
+        raise Skip("empty")
+    return _document(title, text, str(fields.get("source") or where), str(fields.get("time") or time))
+
+
+def _document(title: str, text: str, source: str, time: str) -> Document:
+    # half characters (JSON escapes can hold them) have no UTF-8 form
+    plain = " ".join(title.split())[:MAX_TITLE].encode("utf-8", "replace").decode()
+    return Document(plain, text.encode("utf-8", "replace").decode(), source, time)
