@@ -93,6 +93,7 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.WorldSection: "`[world]`",
     recipes.ProbeSection: "`[[world.probes]]`",
     recipes.BudgetSection: "`[budget]`",
+    recipes.FaultsSection: "`[faults.NAME]`",
     recipes.PoolSection: "`[pools.NAME]`",
     recipes.SamplingSection: "`sampling` of a stage",
     recipes.RolloutStage: '`kind = "rollout"`',

@@ -76,11 +76,17 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "model": workshop.recipe.model.model_dump(mode="json"),
             "world": workshop.recipe.world.model_dump(mode="json"),
             "budget": workshop.recipe.budget.model_dump(mode="json"),
+            "faults": _faults(workshop.recipe, stage),
             "pools": [workshop.pool_digest(name) for name in _pools(stage)],
             "seed": workshop.recipe.seed,
             "digests": workshop.digests(),
         }
     )
+
+
+def _faults(recipe: Recipe, stage: Any) -> dict[str, Any] | None:
+    name = getattr(stage, "faults", None)
+    return recipe.faults[name].model_dump(mode="json") if name else None
 
 
 def _pools(stage: Any) -> list[str]:

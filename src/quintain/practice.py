@@ -33,6 +33,7 @@ class Practice:
 
     def __init__(self, workshop: Workshop, stage: GRPOStage, policy: Policy, engine: Engine) -> None:
         self._workshop = workshop
+        self._faults = stage.faults
         self._agent = ModelAgent(engine, policy.dialect, Sampling(max_tokens=stage.max_tokens), name=stage.name)
 
     @contextmanager
@@ -44,7 +45,7 @@ class Practice:
             number: of the step: the same task played in another step gets other seeds.
         """
         journal = Journal(folder)
-        harness = self._workshop.harness(journal)
+        harness = self._workshop.harness(journal, self._faults)
         harness.seed = harness.seed * 1_000_003 + number
         try:
             yield Session(harness, self._agent, *read_journal(folder))

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from quintain.harness.faults import FaultPlan, Wordings
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
+from quintain.interface.faults import KINDS, FaultKind
 from quintain.training.config import SFTConfig
 from quintain.training.grpo_config import GRPOConfig
 
@@ -74,6 +76,29 @@ class BudgetSection(Section):
         return Budget(**self.model_dump())
 
 
+Share = Annotated[float, Field(ge=0, le=1)]
+
+_FAULTS = FaultPlan()
+
+
+class FaultsSection(Section):
+    """`[faults.NAME]`: what goes wrong on purpose in the stages that name it; the defaults are those of `FaultPlan`."""
+
+    episodes: Share = _FAULTS.episodes
+    rate: Share = _FAULTS.rate
+    tools: dict[str, Share] = {}
+    kinds: dict[FaultKind, Annotated[float, Field(gt=0)]] = {}
+    """Empty: all kinds, equally often."""
+    permanent: Share = _FAULTS.permanent
+    most: int = Field(_FAULTS.most, ge=1)
+    wordings: Wordings = _FAULTS.wordings
+    seed: int = _FAULTS.seed
+
+    def plan(self) -> FaultPlan:
+        """As the harness takes it."""
+        return FaultPlan(**{**self.model_dump(), "kinds": self.kinds or dict.fromkeys(KINDS, 1.0)})
+
+
 class PoolSection(Section):
     """`[pools.NAME]`: a set of tasks, from a file or from the world's own generator."""
 
@@ -123,6 +148,8 @@ class RolloutStage(Stage):
     agent: str = "oracle"
     """`oracle`, or the name of a training stage, or `base`."""
     samples: int = Field(1, ge=1)
+    faults: str | None = None
+    """Name of a `[faults.NAME]`."""
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
 
@@ -148,6 +175,8 @@ class GRPOStage(Stage):
     """`base` or the name of an earlier training stage; one that already succeeds now and then."""
     validation: str | None = None
     """Pool to measure now and then, for the guard; not the one that is evaluated."""
+    faults: str | None = None
+    """Name of a `[faults.NAME]`: practice with trouble."""
     max_tokens: int = Field(128, ge=1)
     """Bound of one turn. Tokens are drawn at temperature 1, nothing cut: the distribution that is trained."""
     train: GRPOConfig = GRPOConfig()
@@ -162,6 +191,8 @@ class EvalStage(Stage):
     """`base` or the name of a training stage."""
     samples: int = Field(2, ge=1)
     """Episodes per task: pass@1 is their mean, pass@k needs at least k."""
+    faults: str | None = None
+    """Name of a `[faults.NAME]`: the report then measures recovery."""
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
 
@@ -200,6 +231,7 @@ class Recipe(Section):
     model: ModelSection = ModelSection()
     world: WorldSection = WorldSection()
     budget: BudgetSection = BudgetSection()  # type: ignore[call-arg]
+    faults: dict[Name, FaultsSection] = {}
     pools: dict[Name, PoolSection]
     stages: list[AnyStage] = Field(min_length=1)
     targets: list[TargetSection] = []
@@ -209,6 +241,7 @@ class Recipe(Section):
         seen: dict[str, str] = {}
         for stage in self.stages:
             _check_references(stage, seen, self.pools)
+            _check_faults(stage, self.faults, self.stages)
             if stage.name == "pools" or (stage.kind in TRAINING and stage.name in ("base", "oracle")):
                 raise ValueError(
                     f"stages: the {stage.kind} stage can't be named {stage.name!r}, which means something else"
@@ -244,6 +277,21 @@ def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSec
             need("data", name, ("rollout",))
     if stage.kind == "eval":
         need("model", stage.model, TRAINING, ("base",))
+
+
+def _check_faults(stage: Any, faults: dict[str, FaultsSection], stages: list[AnyStage]) -> None:
+    name = getattr(stage, "faults", None)
+    if name is not None and name not in faults:
+        found = ", ".join(faults) or "none yet"
+        raise ValueError(f"stage {stage.name!r}: faults = {name!r} is not known there; allowed: {found}")
+    learns = stage.kind in TRAINING or hasattr(stage, "data")
+    read = [stage, *(one for one in stages if one.name in getattr(stage, "data", ()))] if learns else []
+    seen = [getattr(one, "faults", None) for one in read]
+    held_out = [one for one in seen if one in faults and faults[one].wordings == "held_out"]
+    if held_out:
+        raise ValueError(
+            f"stage {stage.name!r}: faults = {held_out[0]!r} has held-out wordings, which training may not see"
+        )
 
 
 def load_recipe(path: Path) -> Recipe:

@@ -5,31 +5,28 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from quintain.agents.oracle import OracleAgent
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.generation import Sampling
-from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
 from quintain.pipeline import StageFunction, write_json
 from quintain.progress import progress
-from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SamplingSection, SFTStage
+from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
 from quintain.workshop import Policy, Workshop
 
 
 def rollout(workshop: Workshop, stage: RolloutStage, folder: Path) -> dict[str, Any]:
     """Plays a pool's tasks and keeps the episodes in the stage's journal."""
-    tasks = workshop.pool(stage.pool)
     if stage.agent == "oracle":
-        episodes = play(workshop, tasks, _oracle(workshop, tasks), stage.samples, folder, stage.name)
+        episodes = play(workshop, stage, oracle(workshop, stage.pool), folder)
     else:
-        policy = workshop.policy(stage.agent)
-        episodes = play_policy(workshop, tasks, policy, stage.sampling, stage.samples, folder, stage.name)
+        episodes = play_policy(workshop, stage, workshop.policy(stage.agent), folder)
     successes = sum(episode.success for episode in episodes)
     return {
         "episodes": len(episodes),
@@ -83,8 +80,7 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
 def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, Any]:
     """Measures a model on a pool: `samples` episodes per task."""
     tasks = workshop.pool(stage.pool)
-    policy = workshop.policy(stage.model)
-    episodes = play_policy(workshop, tasks, policy, stage.sampling, stage.samples, folder, stage.name)
+    episodes = play_policy(workshop, stage, workshop.policy(stage.model), folder)
     summary = summarise(episodes, planned=len(tasks) * stage.samples)
     write_json(folder / "evaluation.json", summary.to_json())
     return {"model": stage.model, "line": headline(summary)}
@@ -105,33 +101,26 @@ def headline(summary: EvalSummary) -> str:
     )
 
 
-def play_policy(
-    workshop: Workshop,
-    tasks: list[Task],
-    policy: Policy,
-    sampling: SamplingSection,
-    samples: int,
-    folder: Path,
-    label: str,
-) -> list[Episode]:
-    """Plays tasks with a model through the in-process engine."""
+def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Policy, folder: Path) -> list[Episode]:
+    """Plays a stage's pool with a model through the in-process engine."""
     from quintain.agents.model import ModelAgent
     from quintain.inference.local import LocalEngine
 
     engine = LocalEngine(policy.model, sessions=workshop.recipe.concurrency)
     try:
-        agent = ModelAgent(engine, policy.dialect, Sampling(**sampling.model_dump()), name=label)
-        return play(workshop, tasks, agent, samples, folder, label)
+        agent = ModelAgent(engine, policy.dialect, Sampling(**stage.sampling.model_dump()), name=stage.name)
+        return play(workshop, stage, agent, folder)
     finally:
         engine.close()
 
 
-def play(workshop: Workshop, tasks: list[Task], agent: Agent, samples: int, folder: Path, label: str) -> list[Episode]:
-    """Plays tasks into the folder's journal; goes on where an interrupted run stopped."""
+def play(workshop: Workshop, stage: RolloutStage | EvalStage, agent: Agent, folder: Path) -> list[Episode]:
+    """Plays a stage's pool into the folder's journal; goes on where an interrupted run stopped."""
+    tasks = workshop.pool(stage.pool)
     journal = Journal(folder / "journal")
     finished, unfinished = read_journal(journal.folder)
     wins = 0
-    with progress(label, total=len(tasks) * samples - len(finished), unit="episodes") as advance:
+    with progress(stage.name, total=len(tasks) * stage.samples - len(finished), unit="episodes") as advance:
 
         def count(episode: Episode) -> None:
             nonlocal wins
@@ -140,18 +129,17 @@ def play(workshop: Workshop, tasks: list[Task], agent: Agent, samples: int, fold
 
         try:
             return asyncio.run(
-                workshop.harness(journal).rollout(
-                    tasks, agent, samples=samples, done=finished, unfinished=unfinished, on_episode=count
+                workshop.harness(journal, stage.faults).rollout(
+                    tasks, agent, samples=stage.samples, done=finished, unfinished=unfinished, on_episode=count
                 )
             )
         finally:
             journal.close()
 
 
-def _oracle(workshop: Workshop, tasks: Iterable[Task]) -> Agent:
-    from quintain.agents.oracle import OracleAgent
-
-    return OracleAgent(workshop.world().solution, {task.id: task for task in tasks})
+def oracle(workshop: Workshop, pool: str) -> OracleAgent:
+    """The agent that follows the reference solutions of a pool's tasks."""
+    return OracleAgent(workshop.world().solution, {task.id: task for task in workshop.pool(pool)})
 
 
 def stage_episodes(workshop: Workshop, name: str) -> list[Episode]:

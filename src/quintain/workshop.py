@@ -103,9 +103,18 @@ class Workshop:
         for name in self.recipe.pools:
             save_tasks(self.folder / "pools" / f"{name}.jsonl", self.pool(name))
 
-    def harness(self, journal: Journal) -> Harness:
-        """A harness that keeps this journal."""
+    def harness(self, journal: Journal, faults: str | None = None) -> Harness:
+        """A harness that keeps this journal and injects the faults of that name.
+
+        Raises:
+            InputError: the faults name a tool that the world does not have.
+        """
         recipe = self.recipe
+        plan = recipe.faults[faults].plan() if faults else None
+        unknown = sorted(set(plan.tools) - set(self.world().toolset().names)) if plan else []
+        if unknown:
+            tools = ", ".join(self.world().toolset().names)
+            raise InputError(f"faults.{faults}.tools: the world has no tool {unknown[0]!r}; tools: {tools}")
         return Harness(
             self.world,
             budget=recipe.budget.budget(),
@@ -113,6 +122,7 @@ class Workshop:
             concurrency=recipe.concurrency,
             dialect=digest_of(recipe.model.dialect),
             seed=recipe.seed,
+            faults=plan,
         )
 
     def policy(self, name: str) -> Policy:

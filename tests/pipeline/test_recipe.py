@@ -36,6 +36,18 @@ def test_every_recipe_shipped_is_valid(path):
         ("turns = 3", "seconds = inf", "budget.seconds: inf is beyond what JSON keeps exactly"),
         ("learning_rate = 1e-3", "learning_rate = inf", "stages.2.train.learning_rate: inf is beyond"),
         ("tokens = 60", "tokens = 9007199254740992", "budget.tokens: 9007199254740992 is beyond"),
+        ('pool = "eval"', 'pool = "eval"\nfaults = "bad"', "faults = 'bad' is not known there; allowed: none yet"),
+        (
+            'pool = "train"',
+            'pool = "train"\nfaults = "f"\n[faults.f]\nwordings = "held_out"',
+            "stage 'sft': faults = 'f' has held-out wordings, which training may not see",
+        ),
+        (
+            "[budget]",
+            "[faults.f]\nepisodes = 1.5\n[budget]",
+            "faults.f.episodes: input should be less than or equal to 1",
+        ),
+        ("[budget]", "[faults.f]\nkinds = { fire = 1 }\n[budget]", "faults.f.kinds.fire.[key]: input should be"),
         ('split = "train"', 'file = "tasks.jsonl"', "pools.train.file: no such file"),
         ('split = "train"', "", "pools.train: needs either `file` or `split`"),
         ("[budget]", "[budget", "not valid TOML"),

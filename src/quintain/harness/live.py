@@ -10,11 +10,13 @@ from dataclasses import replace
 from typing import Any, Self
 
 from quintain.harness.calls import CallTimeout, error_observation, parallel, run_call
+from quintain.harness.faults import Fault, FaultPlan, FaultStream
 from quintain.harness.isolated import IsolatedWorld, discard
 from quintain.harness.threads import settle
 from quintain.harness.world import World
 from quintain.interface.episode import Budget, Episode, LimitKind, Outcome, Usage, Verdict
 from quintain.interface.errors import InfraError, InputError, QuintainError, describe
+from quintain.interface.faults import REFUSALS
 from quintain.interface.messages import Action, Call, Message, Observation, Turn
 from quintain.interface.records import TokenRecord
 from quintain.interface.tasks import Task
@@ -41,11 +43,14 @@ async def attempt(action: Callable[..., Awaitable[None]], *arguments: Any, **opt
 class Live:
     """The world side of one episode while it runs."""
 
-    def __init__(self, task: Task, factory: WorldFactory, budget: Budget, header: Episode) -> None:
+    def __init__(
+        self, task: Task, factory: WorldFactory, budget: Budget, header: Episode, faults: FaultPlan | None = None
+    ) -> None:
         self.task = task
         self.factory = factory
         self.budget = budget
         self.header = header
+        self.faults = FaultStream(faults, header.seed)
         self.turns: list[Turn] = []
         self.tokens = TokenRecord()
         self.usage = Usage()
@@ -165,17 +170,25 @@ class Live:
     async def observe(self, action: Action) -> tuple[Observation, ...]:
         """Runs the action's calls. An infra error is retried once from the snapshot; if it comes back it is
         the agent's doing, so that crashing a tool is no way to dodge a bad score."""
+        faults = self._strike(action)
         try:
-            return await self._run_calls(action)
+            return await self._run_calls(action, faults)
         except InfraError:
             await self._go_back(self.state, [])
         try:
-            return await self._run_calls(action)
+            return await self._run_calls(action, faults)
         except InfraError as error:
             await self._go_back(self.state, [])
             return tuple(error_observation(call, "infra", str(error)) for call in action.calls)
 
-    async def _run_calls(self, action: Action) -> tuple[Observation, ...]:
+    def _strike(self, action: Action) -> list[Fault | None]:
+        """The fault of each call; what names no tool or does not fit its schema reaches nothing that could fail."""
+        return [
+            self.faults.next(call.tool) if self.toolset.check(call.tool, call.arguments) is None else None
+            for call in action.calls
+        ]
+
+    async def _run_calls(self, action: Action, faults: list[Fault | None]) -> tuple[Observation, ...]:
         allowed = self.budget.tool_calls - self.usage.tool_calls
         calls = action.calls[:allowed]
         over = tuple(
@@ -183,26 +196,35 @@ class Live:
             for call in action.calls[allowed:]
         )
         if not isinstance(self.world, IsolatedWorld) and parallel(action, self.toolset):
-            return tuple(await self._run_all(calls)) + over
+            return tuple(await self._run_all(calls, faults)) + over
         done: list[Observation] = []
         state = self.state
         for index, call in enumerate(calls):
             if index:
                 state = self._snapshot()
-            done.append(await self._run_one(call, state, list(calls[:index])))
+            before = [one for one, fault in zip(calls[:index], faults, strict=False) if not (fault and fault.refuses)]
+            done.append(await self._run_one(call, faults[index], state, before))
         return tuple(done) + over
 
-    async def _run_one(self, call: Call, state: bytes | None, before: list[Call]) -> Observation:
+    async def _run_one(self, call: Call, fault: Fault | None, state: bytes | None, before: list[Call]) -> Observation:
         try:
-            return await run_call(call, self.toolset, self.budget)
+            return await self._run_or_fail(call, fault)
         except CallTimeout as timeout:
             await self._go_back(state, before)
             return timeout.observation
 
-    async def _run_all(self, calls: tuple[Call, ...]) -> list[Observation]:
+    async def _run_or_fail(self, call: Call, fault: Fault | None) -> Observation:
+        """Runs one call, unless an injected fault keeps it from running; another kind damages its result."""
+        if fault is not None and fault.refuses:
+            return fault.refusal(call)
+        observation = await run_call(call, self.toolset, self.budget)
+        return observation if fault is None else fault.damage(observation)
+
+    async def _run_all(self, calls: tuple[Call, ...], faults: list[Fault | None]) -> list[Observation]:
         """Read-only calls at once; if one is abandoned the instance is replaced when all have ended."""
         results = await asyncio.gather(
-            *(run_call(call, self.toolset, self.budget) for call in calls), return_exceptions=True
+            *(self._run_or_fail(call, fault) for call, fault in zip(calls, faults, strict=False)),
+            return_exceptions=True,
         )
         observations, hung = [], False
         for result in results:
@@ -283,6 +305,7 @@ class Live:
             self.turns.append(turn)
             self.tokens.add(turn.action)
             self._calls_done += _lasting(turn)
+        self.faults.replay(turns)
         self.user_messages = dict(said)
         self.usage = replace(usage)
         if self.world.snapshots == "exact" and state is None:
@@ -316,6 +339,11 @@ def _check_verdict(verdict: Verdict) -> None:
 
 
 def _lasting(turn: Turn) -> list[tuple[str, dict[str, Any]]]:
-    """Calls of a turn whose changes stayed: after a timeout or an infra error the world went back."""
+    """Calls of a turn whose changes stayed: after a timeout or an infra error the world went back, and what an
+    injected fault refused was never run."""
     pairs = zip(turn.action.calls, turn.observations, strict=True) if turn.action.calls else ()
-    return [(call.tool, call.arguments) for call, one in pairs if one.error not in ("timeout", "infra")]
+    return [
+        (call.tool, call.arguments)
+        for call, one in pairs
+        if one.error not in ("timeout", "infra") and one.fault not in REFUSALS
+    ]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from quintain.harness.calls import format_observation
+from quintain.harness.faults import FaultPlan
 from quintain.harness.isolated import isolate
 from quintain.harness.journal import Journal, JournalError, Unfinished
 from quintain.harness.live import Live, WorldFactory, episode_seed
@@ -30,6 +31,7 @@ class Harness:
         concurrency: episodes under way at once in `rollout`.
         dialect: digest of the dialect, recorded in every episode.
         seed: with the task and the sample it fixes each episode's seed.
+        faults: what goes wrong on purpose; None for nothing.
         judge: ask the world for a verdict; without one an episode has no score (a person's own questions).
     """
 
@@ -42,12 +44,14 @@ class Harness:
         concurrency: int = 32,
         dialect: str = "",
         seed: int = 0,
+        faults: FaultPlan | None = None,
         judge: bool = True,
     ) -> None:
         self.budget = budget or Budget()
         self.journal = journal
         self.concurrency = concurrency
         self.seed = seed
+        self.faults = faults
         self.judge = judge
         sample = world()
         self.factory = isolate(sample) if sample.isolated else world
@@ -58,7 +62,7 @@ class Harness:
     async def run(self, task: Task, agent: Agent, *, sample: int = 0) -> Episode:
         """Runs one episode of a task; `sample` tells the episodes of one task apart."""
         header = self._header(task, agent, f"{task.id}#{sample}", episode_seed(self.seed, task.id, sample))
-        with Live(task, self.factory, self.budget, header) as live:
+        with Live(task, self.factory, self.budget, header, self.faults) as live:
             problem = await live.open()
             if self.journal:
                 self.journal.start(live.header, self.budget, live.state)
@@ -75,7 +79,7 @@ class Harness:
         said = {at + 1: message_from_json(one["user"]) for at, one in enumerate(turns) if one.get("user")}
         usage = Usage(**last["usage"]) if turns else Usage()
         state = self.journal.load_state(last["snapshot"]) if self.journal else None
-        with Live(task, self.factory, self.budget, header) as live:
+        with Live(task, self.factory, self.budget, header, self.faults) as live:
             live.milestones = tuple(last["milestones"]) if turns else ()
             await live.rebuild([turn_from_json(one["turn"]) for one in turns], said, usage, state)
             if turns and live.turns[-1].action.answer is not None and len(turns) not in said:
@@ -100,7 +104,8 @@ class Harness:
         header = self._header(task, agent, f"{episode.id}+{turn}{name}", episode.seed)
         kept = list(episode.turns[:turn])
         said = {at: one for at, one in episode.user_messages.items() if at <= turn}
-        with Live(task, self.factory, self.budget, replace(header, parent=(episode.id, turn))) as live:
+        header = replace(header, parent=(episode.id, turn))
+        with Live(task, self.factory, self.budget, header, self.faults) as live:
             await live.rebuild(kept, said, _usage_of(episode, turn), state)
             if self.journal:
                 self.journal.start(live.header, self.budget, live.state)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from quintain.interface.errors import FormatError, FormatErrorKind, InputError, ToolErrorKind
+from quintain.interface.faults import FaultKind
 from quintain.interface.generation import Generation
 
 FORMAT_CALL_ID = "format"
@@ -121,7 +122,8 @@ class Observation:
         error: kind of the tool's error, or `"format"`.
         format_kind: for `"format"`, which rule was broken.
         seconds: time the call took.
-        fault: the injected fault's kind ("" without one).
+        fault: the injected fault's kind ("" without one): neither the world's own answer nor an infra error.
+        permanent: the injected fault stays for the rest of the episode.
     """
 
     call_id: str
@@ -130,8 +132,9 @@ class Observation:
     value: Any = None
     error: ToolErrorKind | Literal["format", ""] = ""
     seconds: float = 0.0
-    fault: str = ""
+    fault: FaultKind | Literal[""] = ""
     format_kind: FormatErrorKind | Literal[""] = ""
+    permanent: bool = False
 
 
 @dataclass(frozen=True, slots=True)

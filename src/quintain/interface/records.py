@@ -14,7 +14,7 @@ from quintain.interface.errors import FormatError
 from quintain.interface.generation import Generation
 from quintain.interface.messages import Action, Call, Message, Observation, Turn, message
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 def message_to_json(one: Message) -> dict[str, Any]:
@@ -58,6 +58,7 @@ def _observation_to_json(one: Observation) -> dict[str, Any]:
         "format_kind": one.format_kind,
         "seconds": round(one.seconds, 6),
         "fault": one.fault,
+        "permanent": one.permanent,
     }
 
 
