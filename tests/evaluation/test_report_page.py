@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 import report_run
+from test_recovery import EPISODES as STRUCK
 
 from quintain.evaluation.report import ReportData, StageReport, write_report
 from quintain.evaluation.summary import summarise
@@ -41,6 +42,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "ten": report_run.ten_stages(),
         "empty": ReportData("Empty run"),
         "unscored": ReportData("Unscored", stages=[unscored]),
+        "struck": ReportData("Struck", stages=[StageReport("tuned", "eval", summarise(STRUCK, 6))]),
     }
     return {name: write_report(folder / name, run)[1].as_uri() for name, run in runs.items()}
 
@@ -235,3 +237,12 @@ def test_spot_check_counts_what_was_read(browser: webdriver.Chrome, pages: dict[
     browser.execute_script("arguments[0].focus()", first)
     type_keys(browser, Keys.SPACE)
     assert "1 of 12 read" in browser.find_element(By.ID, "check").text
+
+
+def test_recovery_stands_in_a_section_of_its_own_where_faults_struck(browser, pages):
+    open_page(browser, pages["struck"])
+    text = browser.find_element(By.ID, "recovery").text
+    assert "any fault tuned 4 0.75" in text
+    assert "tool gone tuned 2 0.50" in text
+    open_page(browser, pages["empty"])
+    assert browser.find_elements(By.ID, "recovery") == []

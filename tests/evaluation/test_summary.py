@@ -158,7 +158,7 @@ def test_json_keys_are_stable() -> None:
     record = summarise([episode("a"), episode("a", False)], planned=2).to_json()
     assert list(record) == [
         *("overall", "by_language", "by_template", "by_held_out", "by_turns", "by_hops"),
-        *("outcomes", "cost", "behaviour"),
+        *("outcomes", "cost", "behaviour", "recovery"),
     ]
     assert list(record["overall"]) == ["counts", "pass1", "pass_k", "pass_hat_k", "bounds"]
     assert list(record["overall"]["pass_k"]) == ["1", "2"]

@@ -35,7 +35,7 @@ SCHEMA_VERSION = 1
 """Raised when a key of `report.json` changes its meaning or goes away; new keys do not raise it."""
 
 _CURVE_POINTS = 1_000  # rows of one stage's metrics that the page embeds; report.json keeps all
-_SCRIPTS = ("base.js", "charts.js", "sections.js", "episode.js", "viewer.js")
+_SCRIPTS = ("base.js", "charts.js", "sections.js", "recovery.js", "episode.js", "viewer.js")
 
 
 @dataclass(frozen=True, slots=True)

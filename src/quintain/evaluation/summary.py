@@ -14,6 +14,7 @@ from typing import Any
 from quintain.evaluation.behaviour import Behaviour, Cost, behaviour_of, cost_of
 from quintain.evaluation.estimators import Trials, avg_at_k, pass_at_k, pass_hat_k, trials_by_task
 from quintain.evaluation.intervals import Difference, Estimate, mean_interval, paired_difference
+from quintain.evaluation.recovery import Recovery, recovery_of
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 
@@ -93,6 +94,7 @@ class EvalSummary:
         outcomes: by outcome, a limit by its kind; unscored episodes stand under `infra_error`.
         cost: turns, calls, tokens and seconds.
         behaviour: rates of malformed, invalid, failing and repeated calls; declined right and wrong.
+        recovery: what it made of injected faults, and whether it repeats calls that failed.
     """
 
     overall: Slice
@@ -104,6 +106,7 @@ class EvalSummary:
     outcomes: Mapping[str, OutcomeCount]
     cost: Cost
     behaviour: Behaviour
+    recovery: Recovery
 
     @property
     def pass1(self) -> Estimate | None:
@@ -166,6 +169,7 @@ def summarise(episodes: Sequence[Episode], planned: int) -> EvalSummary:
         outcomes=_outcomes(episodes),
         cost=cost_of(scored),
         behaviour=behaviour_of(scored),
+        recovery=recovery_of(scored),
     )
 
 

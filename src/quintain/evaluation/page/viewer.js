@@ -114,7 +114,7 @@ const checkSection = () => {
 const main = document.getElementById("main");
 main.append(
   h("div", { class: "head" }, h("h1", {}, data.title), data.notes.map((line) => h("p", { class: "muted" }, line))),
-  ...[resultSection, trainingSection, successSection, costSection, viewerSection, checkSection, runSection].map((make) => make()).filter(Boolean));
+  ...[resultSection, trainingSection, successSection, recoverySection, costSection, viewerSection, checkSection, runSection].map((make) => make()).filter(Boolean));
 
 const sections = [...main.querySelectorAll("section")];
 document.getElementById("nav").append(...sections.map((one) => h("a", { href: `#${one.id}` }, one.dataset.title)));
