@@ -1,7 +1,9 @@
 """Intervals and paired tests that resample clusters."""
 
+import importlib.util
 import math
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,59 +11,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from quintain.evaluation.intervals import jackknife, logit_t, mean_interval, paired_difference, sign_flip_p
+from quintain.evaluation.intervals import jackknife, mean_interval, paired_difference, sign_flip_p
 from quintain.interface.errors import InputError
 
-SAMPLES = 4
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
+# loaded by its path: there is a well-known package of the same name
+_spec = importlib.util.spec_from_file_location("interval_coverage", SCRIPT)
+assert _spec is not None
+assert _spec.loader is not None
+benchmark = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(benchmark)
+
 REPEATS = 6_000
 # Three standard errors of a coverage of 0.95 estimated from 6,000 repeats.
 NOISE = 3 * (0.95 * 0.05 / REPEATS) ** 0.5
 
-DIFFICULTIES = {
-    "u_shaped": (0.2, 0.2),
-    "beta": (2.0, 1.0),
-    "mostly_solved": (1.0, 0.25),
-}
 
-
-def simulate(difficulty: str, clusters: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """Tasks of a cluster share their difficulty; 1 to 4 tasks a cluster, 4 samples a task."""
-    rng = np.random.default_rng(7)
-    alpha, beta = DIFFICULTIES[difficulty]
-    sizes = rng.integers(1, 5, size=(REPEATS, clusters)).astype(float)
-    chances = rng.beta(alpha, beta, size=(REPEATS, clusters))
-    sums = rng.binomial((sizes * SAMPLES).astype(int), chances) / SAMPLES
-    return sums, sizes, alpha / (alpha + beta)
-
-
-def coverage(low: np.ndarray, high: np.ndarray, truth: float) -> float:
-    return float(((low <= truth) & (truth <= high)).mean())
-
-
-@pytest.mark.parametrize("difficulty", DIFFICULTIES)
+@pytest.mark.parametrize("difficulty", benchmark.DIFFICULTIES)
 @pytest.mark.parametrize("clusters", [30, 100])
 def test_interval_covers_93_to_97_percent_where_tasks_are_clustered(difficulty: str, clusters: int) -> None:
-    sums, sizes, truth = simulate(difficulty, clusters)
-    low, high = logit_t(*jackknife(sums, sizes), clusters)
-    assert 0.93 - NOISE <= coverage(low, high, truth) <= 0.97 + NOISE
+    found = benchmark.coverage(difficulty, clusters, REPEATS, bootstrapped=1, draws=10)
+    assert 0.93 - NOISE <= found["logit_t"] <= 0.97 + NOISE
+    assert found["pooled_wilson"] < 0.80, "pooled trials pretend to know what they do not"
 
 
-@pytest.mark.parametrize("difficulty", DIFFICULTIES)
-def test_pooled_wilson_covers_far_less_there(difficulty: str) -> None:
-    sums, sizes, truth = simulate(difficulty, 100)
-    trials = sizes.sum(1) * SAMPLES
-    share = sums.sum(1) * SAMPLES / trials
-    z = stats.norm.ppf(0.975)
-    centre = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
-    reach = z * np.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2)) / (1 + z**2 / trials)
-    assert coverage(centre - reach, centre + reach, truth) < 0.80
+@pytest.mark.parametrize("difficulty", benchmark.DIFFICULTIES)
+def test_the_bootstrap_covers_as_well_there(difficulty: str) -> None:
+    found = benchmark.coverage(difficulty, 60, 400, bootstrapped=400, draws=400)["bootstrap"]
+    assert found >= 0.93 - 3 * (0.95 * 0.05 / 400) ** 0.5
 
 
 @pytest.mark.parametrize("clusters", [2, 3, 4, 5, 8])
 def test_few_clusters_still_cover(clusters: int) -> None:
-    sums, sizes, truth = simulate("u_shaped", clusters)
+    sums, sizes, truth = benchmark.simulate("u_shaped", clusters, 400)
     covered = 0
-    for cluster_sums, cluster_sizes in zip(sums[:400], sizes[:400], strict=True):
+    for cluster_sums, cluster_sizes in zip(sums, sizes, strict=True):
         counts = cluster_sizes.astype(int)
         values = np.repeat(cluster_sums / cluster_sizes, counts).tolist()
         found = mean_interval(values, np.repeat(np.arange(clusters), counts).astype(str).tolist())

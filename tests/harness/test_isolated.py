@@ -179,7 +179,7 @@ async def test_a_branch_that_answers_at_once_still_knows_its_milestones():
     world.reset(task())
     world.put("tea")
     child = await harness.branch(original, 1, task(), Script([ANSWER]), state=world.snapshot(), name="a")
-    assert child.milestones == ("filled",)
+    assert (child.milestones, child.milestone_turns) == (("filled",), (0,))
 
 
 async def test_many_episodes_share_few_processes_and_nothing_else():

@@ -199,7 +199,7 @@ async def test_calls_beyond_the_budget_are_not_run_but_answered():
 
 async def test_milestones_are_kept_once_reached():
     episode, _ = await play(do("put", item="tea"), ANSWER)
-    assert episode.milestones == ("filled",)
+    assert (episode.milestones, episode.milestone_turns) == (("filled",), (0,))
 
 
 async def test_a_world_can_play_a_user_after_an_answer():

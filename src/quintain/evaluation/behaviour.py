@@ -27,6 +27,7 @@ class Cost:
         mean_tokens: generated tokens an episode.
         mean_context_tokens: tokens in the agent's context an episode.
         mean_seconds: wall seconds an episode.
+        mean_price: price an episode.
     """
 
     successes: int
@@ -39,6 +40,7 @@ class Cost:
     mean_tokens: float | None
     mean_context_tokens: float | None
     mean_seconds: float | None
+    mean_price: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ def cost_of(episodes: Sequence[Episode]) -> Cost:
         mean_tokens=_ratio(tokens, len(episodes)),
         mean_context_tokens=_ratio(sum(usage.context_tokens for usage in usages), len(episodes)),
         mean_seconds=_ratio(seconds, len(episodes)),
+        mean_price=_ratio(sum(usage.price for usage in usages), len(episodes)),
     )
 
 

@@ -58,7 +58,7 @@ class Estimate:
     high: float
     tasks: int
     clusters: int
-    method: Literal["logit_t", "exact"]
+    method: Literal["logit_t", "exact", "bootstrap"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,13 @@ def mean_interval(values: Sequence[float], clusters: Sequence[str]) -> Estimate:
     Raises:
         InputError: there is no task, or a value lies outside [0, 1].
     """
-    sums, sizes = _by_cluster(values, clusters)
+    sums, sizes = by_cluster(values, clusters)
     if min(values) < 0 or max(values) > 1:
         raise InputError(f"values must lie in [0, 1], found {min(values)} to {max(values)}")
     mean, error = jackknife(sums, sizes)
-    if _use_exact(error, len(sums)):
+    if needs_exact(error, len(sums)):
         method: Literal["logit_t", "exact"] = "exact"
-        low, high = _clopper_pearson(float(mean), effective_clusters(sizes))
+        low, high = exact_interval(float(mean), effective_clusters(sizes))
     else:
         method = "logit_t"
         low, high = (float(end) for end in logit_t(mean, error, len(sums)))
@@ -117,7 +117,7 @@ def paired_difference(before: Sequence[float], after: Sequence[float], clusters:
         raise InputError(f"a paired difference needs the same tasks twice, found {len(before)} and {len(after)} values")
     differences = [b - a for a, b in zip(before, after, strict=True)]
     scaled = mean_interval([min(1.0, max(0.0, (d + 1) / 2)) for d in differences], clusters)
-    sums, sizes = _by_cluster(differences, clusters)
+    sums, sizes = by_cluster(differences, clusters)
     value = float(sums.sum() / sizes.sum())
     low, high = 2 * scaled.low - 1, 2 * scaled.high - 1
     if np.ptp(sums / sizes) <= _TINY:
@@ -175,7 +175,12 @@ def sign_flip_p(sums: Floats) -> float:
     return (reached + 1) / (_FLIPS + 1)
 
 
-def _by_cluster(values: Sequence[float], clusters: Sequence[str]) -> tuple[Floats, Floats]:
+def by_cluster(values: Sequence[float], clusters: Sequence[str]) -> tuple[Floats, Floats]:
+    """Sum of the values and number of tasks of each cluster, both `[clusters]`.
+
+    Raises:
+        InputError: there is no task, or not one cluster a value.
+    """
     if not values:
         raise InputError("no scored task: a mean of nothing has no interval")
     if len(values) != len(clusters):
@@ -185,11 +190,12 @@ def _by_cluster(values: Sequence[float], clusters: Sequence[str]) -> tuple[Float
     return sums, np.bincount(index).astype(np.float64)
 
 
-def _use_exact(error: float, clusters: int) -> bool:
+def needs_exact(error: float, clusters: int) -> bool:
+    """True if a spread between clusters can't be measured: too few of them, or none."""
     return clusters < FEW_CLUSTERS or error <= _TINY
 
 
-def _clopper_pearson(mean: float, trials: float) -> tuple[float, float]:
+def exact_interval(mean: float, trials: float) -> tuple[float, float]:
     """Clopper-Pearson with clusters as trials; a fractional count is rounded down for one end, up for the other."""
     tail = (1 - LEVEL) / 2
     fewest = float(np.floor(mean * trials + 1e-9))

@@ -20,6 +20,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from quintain.evaluation.frontier import Point, frontier
+from quintain.evaluation.multiple import holm
 from quintain.evaluation.summary import Comparison, EvalSummary
 from quintain.evaluation.trajectories import (
     EMBED_LIMIT,
@@ -128,7 +130,9 @@ def report_json(data: ReportData) -> dict[str, Any]:
 
     Keys: `schema_version`; `title`; `stages`, a list of `{name, kind, seconds, notes, evaluation, metrics}`
     where `evaluation` is null or an `EvalSummary` by its attribute names, and `metrics` the rows of training;
-    `comparisons`, a list of `{before, after, tasks, left_out, before_pass1, after_pass1, difference, p_value}`;
+    `comparisons`, a list of `{before, after, tasks, left_out, before_pass1, after_pass1, difference, p_value,
+    p_value_holm}`, the last adjusted for their number; `frontier`, by unit of cost (`calls`, `tokens`, `price` an
+    episode), the evaluated stages that no other beats on success and cost, cheapest first;
     `targets`, a list of `{name, target, reached, met, note}`; `machine`, `versions`, `recipe`, `notes`;
     `episodes`, `{sampled, embedded, limit}`.
     """
@@ -136,7 +140,8 @@ def report_json(data: ReportData) -> dict[str, Any]:
         "schema_version": SCHEMA_VERSION,
         "title": data.title,
         "stages": [_stage_json(stage) for stage in data.stages],
-        "comparisons": [_comparison_json(one) for one in data.comparisons],
+        "comparisons": _comparisons_json(data.comparisons),
+        "frontier": _frontier_json(data.stages),
         "targets": [
             {"name": one.name, "target": one.target, "reached": one.reached, "met": one.met, "note": one.note}
             for one in data.targets
@@ -198,6 +203,26 @@ def _stage_json(stage: StageReport) -> dict[str, Any]:
         "evaluation": stage.evaluation.to_json() if stage.evaluation else None,
         "metrics": [dict(row) for row in stage.metrics],
     }
+
+
+def _frontier_json(stages: Sequence[StageReport]) -> dict[str, list[str]]:
+    """Stages on the frontier of success and cost, by unit of cost; units that nobody spent are left out."""
+    measured = [(one.name, one.evaluation) for one in stages if one.evaluation]
+    found = {}
+    for unit in ("calls", "tokens", "price"):
+        points = [
+            Point(name, one.pass1.value, getattr(one.cost, f"mean_{unit}") or 0.0)
+            for name, one in measured
+            if one.pass1 is not None
+        ]
+        if any(point.cost for point in points):
+            found[unit] = [point.name for point in frontier(points)]
+    return found
+
+
+def _comparisons_json(comparisons: Sequence[StageComparison]) -> list[dict[str, Any]]:
+    adjusted = holm([one.result.difference.p_value for one in comparisons])
+    return [_comparison_json(one) | {"p_value_holm": p} for one, p in zip(comparisons, adjusted, strict=True)]
 
 
 def _comparison_json(one: StageComparison) -> dict[str, Any]:

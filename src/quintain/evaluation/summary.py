@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from quintain.evaluation.behaviour import Behaviour, Cost, behaviour_of, cost_of
+from quintain.evaluation.bootstrap import bootstrap_interval
+from quintain.evaluation.depth import GoalKeeping, goal_keeping
 from quintain.evaluation.estimators import Trials, avg_at_k, pass_at_k, pass_hat_k, trials_by_task
 from quintain.evaluation.intervals import Difference, Estimate, mean_interval, paired_difference
 from quintain.evaluation.recovery import Recovery, recovery_of
@@ -86,6 +88,7 @@ class EvalSummary:
 
     Attributes:
         overall: all episodes.
+        bootstrap: pass@1 with an interval by another method, as a check on the first; None without a scored episode.
         by_language: by `lang:` tag.
         by_template: by template.
         by_held_out: `seen` and `held_out` templates.
@@ -95,9 +98,11 @@ class EvalSummary:
         cost: turns, calls, tokens and seconds.
         behaviour: rates of malformed, invalid, failing and repeated calls; declined right and wrong.
         recovery: what it made of injected faults, and whether it repeats calls that failed.
+        goal_keeping: whether the late part of long episodes still serves the task.
     """
 
     overall: Slice
+    bootstrap: Estimate | None
     by_language: Mapping[str, Slice]
     by_template: Mapping[str, Slice]
     by_held_out: Mapping[str, Slice]
@@ -107,6 +112,7 @@ class EvalSummary:
     cost: Cost
     behaviour: Behaviour
     recovery: Recovery
+    goal_keeping: GoalKeeping
 
     @property
     def pass1(self) -> Estimate | None:
@@ -159,8 +165,11 @@ def summarise(episodes: Sequence[Episode], planned: int) -> EvalSummary:
     if planned < len(episodes):
         raise InputError(f"{len(episodes)} episodes, but only {planned} were planned; is one counted twice?")
     scored = [episode for episode in episodes if episode.scored]
+    trials = trials_by_task(episodes)
+    clusters = [task.cluster for task in trials]
     return EvalSummary(
         overall=_slice(episodes, planned),
+        bootstrap=bootstrap_interval(avg_at_k(trials), clusters) if trials else None,
         by_language=_slices(episodes, _tag_value("lang:")),
         by_template=_slices(episodes, lambda episode: episode.template or "(none)"),
         by_held_out=_slices(episodes, lambda episode: "held_out" if HELD_OUT_TAG in episode.tags else "seen"),
@@ -170,6 +179,7 @@ def summarise(episodes: Sequence[Episode], planned: int) -> EvalSummary:
         cost=cost_of(scored),
         behaviour=behaviour_of(scored),
         recovery=recovery_of(scored),
+        goal_keeping=goal_keeping(scored),
     )
 
 

@@ -54,7 +54,7 @@ class Live:
         self.turns: list[Turn] = []
         self.tokens = TokenRecord()
         self.usage = Usage()
-        self.milestones: tuple[str, ...] = ()
+        self.milestones: dict[str, int] = {}  # with the index of the turn that reached each
         self.user_messages: dict[int, Message] = {}
         self.state: bytes | None = None
         self.world = factory()
@@ -273,7 +273,8 @@ class Live:
         if action.generation is not None:
             used.tokens += len(action.generation.ids)
         done = self._own("milestones", lambda: dict(self.world.milestones(self.task)))
-        self.milestones = tuple(dict.fromkeys([*self.milestones, *(name for name, is_done in done.items() if is_done)]))
+        for name in (name for name, is_done in done.items() if is_done):
+            self.milestones.setdefault(name, len(self.turns) - 1)
         self.state = self._snapshot()
         return turn
 
@@ -324,7 +325,8 @@ class Live:
             usage=replace(self.usage),
             segments=self.tokens.segments,
             spans=tuple(self.tokens.spans),
-            milestones=self.milestones,
+            milestones=tuple(self.milestones),
+            milestone_turns=tuple(self.milestones.values()),
             user_messages=dict(self.user_messages),
         )
 

@@ -14,7 +14,7 @@ from quintain.harness.live import Live, WorldFactory, episode_seed
 from quintain.interface.episode import Budget, Digests, Episode, Outcome, Usage, Verdict
 from quintain.interface.errors import ContextFull, InfraError, InputError, QuintainError, describe
 from quintain.interface.messages import Action, Observation, message
-from quintain.interface.records import message_from_json, turn_from_json
+from quintain.interface.records import message_from_json, milestones_by_turn, turn_from_json
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
 
@@ -80,7 +80,7 @@ class Harness:
         usage = Usage(**last["usage"]) if turns else Usage()
         state = self.journal.load_state(last["snapshot"]) if self.journal else None
         with Live(task, self.factory, self.budget, header, self.faults) as live:
-            live.milestones = tuple(last["milestones"]) if turns else ()
+            live.milestones = milestones_by_turn(turns)
             await live.rebuild([turn_from_json(one["turn"]) for one in turns], said, usage, state)
             if turns and live.turns[-1].action.answer is not None and len(turns) not in said:
                 return await self._after_answer(live, agent)
@@ -107,10 +107,13 @@ class Harness:
         header = replace(header, parent=(episode.id, turn))
         with Live(task, self.factory, self.budget, header, self.faults) as live:
             await live.rebuild(kept, said, _usage_of(episode, turn), state)
+            pairs = zip(episode.milestones, episode.milestone_turns, strict=True)
+            live.milestones = {name: at for name, at in pairs if at < turn}
             if self.journal:
                 self.journal.start(live.header, self.budget, live.state)
                 for index, one in enumerate(kept):
-                    self.journal.turn(live.header.id, index, one, live.usage, live.milestones, None)
+                    done = tuple(name for name, at in live.milestones.items() if at <= index)
+                    self.journal.turn(live.header.id, index, one, live.usage, done, None)
             return await self._play(live, agent)
 
     async def rollout(
@@ -212,7 +215,7 @@ class Harness:
         if self.journal:
             index = len(live.turns) - 1
             live.usage.seconds, spent = live.elapsed(), live.usage.seconds
-            self.journal.turn(live.header.id, index, turn, live.usage, live.milestones, live.state)
+            self.journal.turn(live.header.id, index, turn, live.usage, tuple(live.milestones), live.state)
             live.usage.seconds = spent
         return None
 

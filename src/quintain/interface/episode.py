@@ -152,7 +152,8 @@ class Episode:
         parent: `(episode id, turn)` it was branched from.
         segments: the token record, empty for agents without tokens.
         spans: for each turn, where its generated tokens lie (None for a turn without tokens).
-        milestones: names of the sub-steps done.
+        milestones: names of the sub-steps done, in the order in which they were.
+        milestone_turns: for each of them, the index of the turn that did it.
         user_messages: what the user said after an answer, keyed by the number of turns before it.
     """
 
@@ -175,6 +176,7 @@ class Episode:
     segments: tuple[Segment, ...] = ()
     spans: tuple[Span | None, ...] = ()
     milestones: tuple[str, ...] = ()
+    milestone_turns: tuple[int, ...] = ()
     user_messages: Mapping[int, Message] = field(default_factory=dict)
 
     @property

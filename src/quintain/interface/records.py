@@ -154,6 +154,14 @@ def end_to_json(episode: Episode) -> dict[str, Any]:
     }
 
 
+def milestones_by_turn(turns: list[dict[str, Any]]) -> dict[str, int]:
+    """The milestones reached in an episode's turn records, with the index of the first turn that holds each."""
+    reached: dict[str, int] = {}
+    for index, record in enumerate(turns):
+        reached |= {name: index for name in record["milestones"] if name not in reached}
+    return reached
+
+
 def episode_from_json(
     identity: str,
     start: dict[str, Any],
@@ -170,6 +178,7 @@ def episode_from_json(
         read.append(turn)
         if record.get("user"):
             said[len(read)] = message_from_json(record["user"])
+    reached = milestones_by_turn(turns)
     verdict = end["verdict"]
     return Episode(
         id=identity,
@@ -189,6 +198,7 @@ def episode_from_json(
         verdict=Verdict(**{**verdict, "reasons": tuple(verdict["reasons"])}) if verdict else None,
         usage=Usage(**end["usage"]),
         milestones=tuple(end["milestones"]),
+        milestone_turns=tuple(reached[name] for name in end["milestones"]),
         segments=tokens.segments,
         spans=tuple(tokens.spans),
         user_messages=said,
@@ -202,6 +212,7 @@ __all__ = [
     "episode_from_json",
     "message_from_json",
     "message_to_json",
+    "milestones_by_turn",
     "start_to_json",
     "turn_from_json",
     "turn_to_json",

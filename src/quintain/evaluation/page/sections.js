@@ -42,13 +42,15 @@ const targets = () =>
           : h("span", { class: one.met ? "tag good" : "tag bad" }, one.met ? "✓ met" : "✗ missed")),
         h("td", {}, one.name), h("td", {}, one.target), h("td", {}, h("b", {}, one.reached)), h("td", { class: "muted" }, one.note)))));
 
+const bare = (p) => pValue(p).replace("p = ", "").replace("p ", "");
+
 const comparisons = () =>
   data.comparisons.length > 0 &&
   h("div", { class: "card" }, h("h3", {}, "Paired differences"),
-    table("Paired differences", ["From", "To", "Difference in pass@1", "p", "Common tasks", "Left out"], data.comparisons.map((one) =>
+    table("Paired differences", ["From", "To", "Difference in pass@1", "p", "p (Holm)", "Common tasks", "Left out"], data.comparisons.map((one) =>
       h("tr", {}, h("td", {}, one.before), h("td", {}, one.after),
         h("td", {}, h("b", {}, signed(one.difference.value)), h("small", {}, ` [${signed(one.difference.low)}, ${signed(one.difference.high)}]`)),
-        h("td", {}, pValue(one.p_value).replace("p = ", "").replace("p ", "")), h("td", {}, count(one.tasks)), h("td", {}, count(one.left_out))))));
+        h("td", {}, bare(one.p_value)), h("td", {}, bare(one.p_value_holm)), h("td", {}, count(one.tasks)), h("td", {}, count(one.left_out))))));
 
 const resultSection = () => section("result", "Result", null, headline(), targets(), comparisons());
 
@@ -165,7 +167,9 @@ const COST_ROWS = [
   ["Turns per episode", (e) => number(e.cost.mean_turns)],
   ["Tool calls per episode", (e) => number(e.cost.mean_calls)],
   ["Generated tokens per episode", (e) => number(e.cost.mean_tokens)],
+  ["Price per episode", (e) => number(e.cost.mean_price)],
   ["Behaviour", null],
+  ["Goal kept in episodes of 20 turns and more", (e) => percent(e.goal_keeping.kept)],
   ["Malformed turns", (e) => percent(e.behaviour.format_error_rate) + kinds(e.behaviour.format_errors)],
   ["Invalid calls", (e) => percent(e.behaviour.invalid_call_rate)],
   ["Calls that failed in the tool", (e) => percent(e.behaviour.tool_error_rate) + kinds(e.behaviour.tool_errors)],
@@ -181,7 +185,8 @@ const costSection = () =>
   evaluated.length > 0 && section("cost", "Cost and behaviour", "Per success counts what failures cost, too.",
     h("div", { class: "card" }, table("Cost and behaviour", ["", ...evaluated.map((stage) => stage.name)], COST_ROWS.map(([name, value]) =>
       value === null ? h("tr", { class: "group" }, h("th", { scope: "rowgroup", colspan: evaluated.length + 1 }, name))
-        : h("tr", {}, h("th", { scope: "row" }, name), evaluated.map((stage) => h("td", {}, value(stage.evaluation))))))));
+        : h("tr", {}, h("th", { scope: "row" }, name), evaluated.map((stage) => h("td", {}, value(stage.evaluation)))))),
+      Object.entries(data.frontier).map(([unit, names]) => h("p", { class: "note" }, `Nobody beats both success and ${unit} of: ${names.join(", ")}.`))));
 
 const timing = () => {
   const longest = Math.max(...data.stages.map((stage) => stage.seconds), 1e-9);
