@@ -113,7 +113,7 @@ class PoolSection(Section):
     languages: list[str] = ["en"]
     """Languages of the prompts."""
     templates: list[str] = []
-    """Templates to generate from, by name, or `seen` and `held_out`; empty takes all the split may use."""
+    """Templates to generate from, by name, or `seen`, `held_out`, `long`; empty takes the split's short ones."""
 
     @model_validator(mode="after")
     def _one_source(self) -> PoolSection:

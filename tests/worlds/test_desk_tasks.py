@@ -12,7 +12,9 @@ import pytest
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.random import RandomAgent
 from quintain.agents.silent import SilentAgent
+from quintain.evaluation.depth import goal_keeping
 from quintain.harness.loop import Harness
+from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
 from quintain.worlds.desk import LANGUAGES, TEMPLATES, Desk, generate
@@ -20,6 +22,8 @@ from quintain.worlds.desk.atlas import entities
 from quintain.worlds.desk.phrases import QUESTIONS
 
 EVERY = [(name, language) for name in TEMPLATES for language in LANGUAGES]
+ROOM = Budget(turns=70, tool_calls=70)
+"""Enough for the longest template."""
 KINDS = {entity.key: entity for entity in entities()}
 
 
@@ -48,7 +52,7 @@ def oracle(tasks):
 
 
 async def run(actions, task):
-    return await Harness(Desk).run(task, Script(actions))
+    return await Harness(Desk, budget=ROOM).run(task, Script(actions))
 
 
 def reference(task):
@@ -70,7 +74,7 @@ def without_last_look_up(actions):
 @pytest.mark.parametrize(("name", "language"), EVERY)
 async def test_the_oracle_solves_every_task_through_the_tools_and_repeats_agree(name, language):
     tasks = some(name, language)
-    episodes = await Harness(Desk).rollout(tasks, oracle(tasks), samples=3)
+    episodes = await Harness(Desk, budget=ROOM).rollout(tasks, oracle(tasks), samples=3)
     assert [episode.verdict.reasons for episode in episodes if not episode.success] == []
     assert len(episodes) == 3 * len(tasks)
     for first, second, third in zip(*[iter(episodes)] * 3, strict=True):
@@ -185,6 +189,23 @@ def test_questions_come_in_several_wordings_about_several_entities(name, languag
         for task in tasks
     }
     assert len(used) > 1 or len(set(openings)) == 1
+
+
+async def test_long_tasks_take_20_to_60_turns_and_their_reference_keeps_the_goal_to_the_end():
+    tasks = some("running_total", "en", 8)
+    episodes = await Harness(Desk, budget=ROOM).rollout(tasks, oracle(tasks))
+    assert all(20 <= len(one.turns) <= 60 and one.success for one in episodes)
+    assert {f"hops:{len(task.setup['documents'])}" for task in tasks} == {task.tags[1] for task in tasks}
+    # one of three turns opens a document: search, open, calculate
+    *begun, last = goal_keeping(episodes).profile
+    assert begun == pytest.approx([1 / 3] * 3, abs=0.08)
+    assert last > 1 / 3, "the last quarter ends with the last sum and the answer"
+
+
+def test_long_tasks_are_made_only_where_they_are_asked_for():
+    usual = {task.template for split in ("train", "eval") for task in generate(split, 60, 0)}
+    assert "running_total" not in usual
+    assert {task.template for task in generate("train", 4, 0, templates=("long",))} == {"running_total"}
 
 
 def test_tags_name_language_and_hops():

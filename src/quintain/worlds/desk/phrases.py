@@ -54,6 +54,13 @@ QUESTIONS: dict[str, dict[Language, tuple[str, ...]]] = {
         ),
         "zh": ("{a}的机场代码是什么？", "请告诉我{a}的机场代码。"),
     },
+    "running_total": {
+        "en": (
+            "Add up the {x} of these countries one after the other and give the total: {names}.",
+            "What is the total {x} of {names}?",
+        ),
+        "zh": ("请依次把下列国家的{x}相加，给出总和：{names}。", "{names}的{x}总和是多少？"),
+    },
     "airport_capital": _TWO_HOP,
     "airport_currency": _TWO_HOP,
     "compare_country": _COMPARE,

@@ -37,8 +37,8 @@ def generate(
         n: how many.
         seed: of the draws.
         languages: `en`, `zh` or both.
-        templates: names of templates, or `seen` and `held_out` for the two kinds; all that the split may use
-            by default.
+        templates: names of templates, or `seen`, `held_out` and `long` for the three kinds; all short ones that the
+            split may use by default.
         collection: the index of the built-in collection, if it is at hand.
 
     Raises:
@@ -68,12 +68,15 @@ def _side(split: str) -> Split:
 
 
 def _names(split: str, templates: Sequence[str]) -> list[str]:
+    short = {name: template for name, template in TEMPLATES.items() if not template.long}
     kinds = {
-        "seen": [name for name, template in TEMPLATES.items() if not template.held_out],
-        "held_out": [name for name, template in TEMPLATES.items() if template.held_out],
+        "seen": [name for name, template in short.items() if not template.held_out],
+        "held_out": [name for name, template in short.items() if template.held_out],
+        "long": [name for name, template in TEMPLATES.items() if template.long],
     }
-    allowed = kinds["seen"] + kinds["held_out"] * (split == "eval")
-    names = [name for wanted in templates or allowed for name in kinds.get(wanted, [wanted])]
+    usual = kinds["seen"] + kinds["held_out"] * (split == "eval")
+    allowed = usual + kinds["long"]
+    names = [name for wanted in templates or usual for name in kinds.get(wanted, [wanted])]
     wrong = [name for name in names if name not in allowed]
     if wrong:
         raise InputError(f"desk template {wrong[0]!r}: allowed for {split!r} are {', '.join(allowed)}")
@@ -115,7 +118,7 @@ def _recoverable(draft: Draft, index: Collection) -> bool:
     pages = [document.pages() for title in draft.documents if (document := index.find(title))]
     text = " ".join(page[0] for page in pages)
     results = [calculate(argument) for tool, argument, _ in steps if tool == "calculate"]
-    computed = "number" not in draft.answer or not results or results == [draft.answer["number"]]
+    computed = "number" not in draft.answer or not results or results[-1] == draft.answer["number"]
     return len(pages) == len(draft.documents) and computed and all(value in text for _, _, value in draft.facts)
 
 
@@ -124,12 +127,12 @@ def _task(task_id: str, name: str, language: Language, question: str, draft: Dra
     setup: dict[str, Any] = {
         "documents": draft.documents,
         "lookups": [draft.answer["decline"]] if draft.said == "no_document" else [],
-        "result": next((calculate(step[1]) for turn in draft.plan for step in turn if step[0] == "calculate"), ""),
+        "result": next((calculate(turn[0][1]) for turn in reversed(draft.plan) if turn[0][0] == "calculate"), ""),
         "plan": [[list(step) for step in turn] for turn in draft.plan],
         "said": declined[language].format(**draft.words) if declined else draft.said,
         "closing": draft.closing,
         "facts": [list(fact) for fact in draft.facts],
     }
     template = TEMPLATES[name]
-    tags = [f"lang:{language}", f"hops:{template.hops}"] + ["held_out_template"] * template.held_out
+    tags = [f"lang:{language}", f"hops:{len(draft.documents)}"] + ["held_out_template"] * template.held_out
     return Task(task_id, "desk", question, setup, draft.answer, draft.cluster, name, tuple(tags))

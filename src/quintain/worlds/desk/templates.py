@@ -176,6 +176,29 @@ def _total(count: int, choices: tuple[str, ...], draw: Draw, language: Language)
     return _computed(parts, expression, {"x": ATTRIBUTES[attribute][language]}, language)
 
 
+def _running_total(choices: tuple[str, ...], draw: Draw, language: Language) -> Draft:
+    """A long errand: one document after the other, a running total carried along; three turns a document."""
+    attribute = draw.rng.choice(choices)
+    parts = draw.several(draw.rng.randint(*RUNNING), "country", language, attribute)
+    titles = [entity.titles[language] for entity in parts]
+    total, plan = "", list[list[Step]]()
+    for entity, title in zip(parts, titles, strict=True):
+        plan += [[("search", title, "search")], [("open", title, "open")]]
+        value = _value(entity, language, attribute)
+        if total:
+            plan.append([("calculate", f"{total} + {value}", "calculate")])
+        total = calculate(f"{total} + {value}") if total else value
+    return Draft(
+        {"names": ("、" if language == "zh" else ", ").join(titles), "x": ATTRIBUTES[attribute][language]},
+        parts[0].key,
+        plan,
+        {"number": total},
+        total,
+        titles,
+        [_fact(entity, language, attribute) for entity in parts],
+    )
+
+
 def _elevation_difference(draw: Draw, language: Language) -> Draft:
     pair = draw.several(2, "airport", language, "elevation")
     high, low = sorted(pair, key=lambda entity: -int(_value(entity, language, "elevation")))
@@ -228,6 +251,9 @@ def _lacks(entity: Entity, language: Language, attribute: str) -> bool:
     return attribute in given(entity.kind, language) and attribute not in entity.facts[language]
 
 
+RUNNING = (7, 20)
+"""Fewest and most documents of a long task: with three turns each, 21 to 60 turns."""
+
 _SYLLABLES = (
     "ba",
     "dor",
@@ -279,13 +305,13 @@ class Template:
 
     Attributes:
         draft: draws one.
-        hops: documents one has to read.
         held_out: never used in training.
+        long: 21 to 60 turns; made only where `long` or its name is asked for.
     """
 
     draft: Callable[[Draw, Language], Draft]
-    hops: int = 1
     held_out: bool = False
+    long: bool = False
 
 
 def _of(function: Callable[..., Draft], *fixed: Any) -> Callable[[Draw, Language], Draft]:
@@ -298,17 +324,18 @@ TEMPLATES: dict[str, Template] = {
     "airport_fact": Template(_of(_lookup, "airport", ("city", "country", "elevation"))),
     "element_fact": Template(_of(_lookup, "element", ("symbol", "number", "mass", "density"))),
     "airport_code": Template(_airport_code),
-    "airport_capital": Template(_of(_two_hop, ("capital", "language")), hops=2),
-    "compare_country": Template(_of(_compare, "country", ("population", "area")), hops=2),
-    "compare_elevation": Template(_of(_compare, "airport", ("elevation",)), hops=2),
-    "total_country": Template(_of(_total, 2, ("population", "area")), hops=2),
-    "elevation_difference": Template(_elevation_difference, hops=2),
+    "airport_capital": Template(_of(_two_hop, ("capital", "language"))),
+    "compare_country": Template(_of(_compare, "country", ("population", "area"))),
+    "compare_elevation": Template(_of(_compare, "airport", ("elevation",))),
+    "total_country": Template(_of(_total, 2, ("population", "area"))),
+    "elevation_difference": Template(_elevation_difference),
     "people_per_km2": Template(_people_per_km2),
     "elevation_metres": Template(_elevation_metres),
-    "missing_entity": Template(_missing_entity, hops=0),
+    "missing_entity": Template(_missing_entity),
     "missing_attribute": Template(_missing_attribute),
-    "airport_currency": Template(_of(_two_hop, ("currency", "subregion")), hops=2, held_out=True),
-    "compare_mass": Template(_of(_compare, "element", ("mass", "number")), hops=2, held_out=True),
-    "total_three": Template(_of(_total, 3, ("population", "area")), hops=3, held_out=True),
-    "mass_ratio": Template(_mass_ratio, hops=2, held_out=True),
+    "airport_currency": Template(_of(_two_hop, ("currency", "subregion")), held_out=True),
+    "compare_mass": Template(_of(_compare, "element", ("mass", "number")), held_out=True),
+    "total_three": Template(_of(_total, 3, ("population", "area")), held_out=True),
+    "mass_ratio": Template(_mass_ratio, held_out=True),
+    "running_total": Template(_of(_running_total, ("population", "area")), long=True),
 }
