@@ -80,6 +80,7 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "pools": [workshop.pool_digest(name) for name in _pools(stage)],
             "seed": workshop.recipe.seed,
             "digests": workshop.digests(),
+            **_texts(workshop, stage),
         }
     )
 
@@ -89,12 +90,20 @@ def _faults(recipe: Recipe, stage: Any) -> dict[str, Any] | None:
     return recipe.faults[name].model_dump(mode="json") if name else None
 
 
+def _texts(workshop: Workshop, stage: Any) -> dict[str, Any]:
+    """Name, size and time of every text file a stage reads: a corpus may be too large to be read for a digest."""
+    named = [workshop.home / reference for reference in getattr(stage, "text", ())]
+    files = sorted(file for path in named for file in (path, *path.rglob("*")) if file.is_file())
+    found = [[str(file), file.stat().st_size, str(file.stat().st_mtime_ns)] for file in files]
+    return {"texts": found} if named else {}
+
+
 def _pools(stage: Any) -> list[str]:
     return [name for key in ("pool", "validation") if (name := getattr(stage, key, None))]
 
 
 def _references(stage: Any) -> set[str]:
-    named = {getattr(stage, key) for key in ("agent", "start", "model") if hasattr(stage, key)}
+    named = {getattr(stage, key) for key in ("agent", "start", "model", "replay") if hasattr(stage, key)}
     return named | set(getattr(stage, "data", ()))
 
 

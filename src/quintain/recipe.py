@@ -14,7 +14,8 @@ from quintain.harness.faults import FaultPlan, Wordings
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.faults import KINDS, FaultKind
-from quintain.training.config import SFTConfig
+from quintain.synthesis.general import PYTHON_DOCS
+from quintain.training.config import CPTConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
 
 LARGEST = 2**53 - 1
@@ -153,6 +154,25 @@ class RolloutStage(Stage):
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
 
+class CPTStage(Stage):
+    """Continual pre-training on synthesised samples and general text."""
+
+    kind: Literal["cpt"]
+    data: list[str] = []
+    """Synthesis stages; or earlier cpt stages, for what was too long for them."""
+    text: list[str] = []
+    """General text: files and folders, relative to the recipe, or `python-docs`."""
+    tokens: dict[str, int] = {}
+    """Tokens to learn from by source (`planning`, `reasoning`, `has`, `general`); a source not named is read once."""
+    start: str = "base"
+    """`base` or the name of an earlier training stage."""
+    replay: str | None = None
+    """An earlier cpt stage whose documents come again."""
+    replay_share: float = Field(0.2, ge=0, lt=1)
+    """Share of this stage's tokens that are replay."""
+    train: CPTConfig = CPTConfig()
+
+
 class SFTStage(Stage):
     """Supervised fine-tuning on the episodes of earlier stages."""
 
@@ -196,11 +216,14 @@ class EvalStage(Stage):
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
 
-AnyStage = Annotated[RolloutStage | SFTStage | GRPOStage | EvalStage, Field(discriminator="kind")]
+AnyStage = Annotated[RolloutStage | CPTStage | SFTStage | GRPOStage | EvalStage, Field(discriminator="kind")]
 
 
-TRAINING = ("sft", "grpo")
+TRAINING = ("cpt", "sft", "grpo")
 """Kinds of stages that leave a model."""
+
+SYNTHESIS: tuple[str, ...] = ("has",)
+"""Kinds of stages that leave samples."""
 
 
 class TargetSection(Section):
@@ -269,10 +292,14 @@ def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSec
         raise ValueError(f"stage {stage.name!r}: validation = {stage.validation!r}; pools: {', '.join(pools)}")
     if stage.kind == "rollout":
         need("agent", stage.agent, TRAINING, ("oracle", "base"))
-    if stage.kind == "grpo":
+    if stage.kind in TRAINING:
         need("start", stage.start, TRAINING, ("base",))
+    if stage.kind == "cpt":
+        for name in stage.data:
+            need("data", name, (*SYNTHESIS, "cpt"))
+        if stage.replay is not None:
+            need("replay", stage.replay, ("cpt",))
     if stage.kind == "sft":
-        need("start", stage.start, TRAINING, ("base",))
         for name in stage.data:
             need("data", name, ("rollout",))
     if stage.kind == "eval":
@@ -310,6 +337,11 @@ def load_recipe(path: Path) -> Recipe:
     for name, pool in recipe.pools.items():
         if pool.file is not None and not (path.parent / pool.file).is_file():
             raise InputError(f"{path}: pools.{name}.file: no such file: {path.parent / pool.file}")
+    for stage in recipe.stages:
+        for reference in getattr(stage, "text", ()):
+            if reference != PYTHON_DOCS and not (path.parent / reference).exists():
+                where = f"{path}: stage {stage.name!r}: text"
+                raise InputError(f"{where}: no such file or folder: {path.parent / reference}")
     return recipe
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.agents.oracle import OracleAgent
+from quintain.continual import cpt
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
 from quintain.interface.episode import Episode
@@ -86,7 +87,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     return {"model": stage.model, "line": headline(summary)}
 
 
-STAGES: dict[str, StageFunction] = {"rollout": rollout, "sft": sft, "grpo": grpo, "eval": evaluate}
+STAGES: dict[str, StageFunction] = {"rollout": rollout, "cpt": cpt, "sft": sft, "grpo": grpo, "eval": evaluate}
 
 
 def headline(summary: EvalSummary) -> str:

@@ -20,7 +20,7 @@ Said = Message | Action | Observation
 """One entry of a conversation: what the system or the user says, the agent does, or the world answers."""
 
 _LABELS = ("id", "source", "language", "cluster")
-_FIELDS = (*_LABELS, "toolset", "tags", "messages", "text")
+_FIELDS = (*_LABELS, "toolset", "tags", "messages", "text", "unlearnt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,11 @@ class Sample:
             first action is never carried out.
         text: a plain text, instead of messages.
         tags: free labels, such as `style:comparison`.
+        unlearnt: parts of the text that are read but carry no loss, as `(start, end)` in characters, in order.
 
     Raises:
-        ValueError: a label is empty, there is not exactly one of messages and text, or the messages do not alternate.
+        ValueError: a label is empty, there is not exactly one of messages and text, the messages do not alternate, or
+            the unlearnt parts are no parts of the text in order.
     """
 
     id: str
@@ -51,6 +53,7 @@ class Sample:
     messages: tuple[Said, ...] = ()
     text: str = ""
     tags: tuple[str, ...] = ()
+    unlearnt: tuple[tuple[int, int], ...] = ()
 
     def __post_init__(self) -> None:
         empty = [name for name in _LABELS if not getattr(self, name)]
@@ -60,11 +63,15 @@ class Sample:
             raise ValueError("a sample has either messages or a text")
         if self.messages:
             _check_alternation(self.messages)
+        edges = [0, *(edge for part in self.unlearnt for edge in part), len(self.text)]
+        if edges != sorted(edges):
+            raise ValueError(f"unlearnt {self.unlearnt} are no parts of a text of {len(self.text)} characters in order")
 
     def to_json(self) -> dict[str, Any]:
         """The sample as a JSON object, keys in the documented order, without the unused one of messages and text."""
         record: dict[str, Any] = {name: getattr(self, name) for name in (*_LABELS, "toolset")}
         record["tags"] = list(self.tags)
+        record["unlearnt"] = [list(part) for part in self.unlearnt]
         return record | (
             {"text": self.text} if self.text else {"messages": [_said_to_json(one) for one in self.messages]}
         )
@@ -136,7 +143,8 @@ def sample_from_json(record: Any, where: str) -> Sample:
     try:
         messages = tuple(_said_from_json(one) for one in record.get("messages", ()))
         rest = {key: record[key] for key in (*_LABELS, "toolset", "text") if key in record}
-        return Sample(**rest, messages=messages, tags=tuple(record.get("tags", ())))
+        unlearnt = tuple((int(start), int(end)) for start, end in record.get("unlearnt", ()))
+        return Sample(**rest, messages=messages, tags=tuple(record.get("tags", ())), unlearnt=unlearnt)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
     except KeyError as error:

@@ -58,7 +58,7 @@ class Skip(Exception):
     """A file or line is left out; the message is the reason that is counted."""
 
 
-def read_documents(paths: Iterable[Path], skipped: Counter[str]) -> Iterator[Document]:
+def read_documents(paths: Iterable[Path], skipped: Counter[str], *, titled: bool = True) -> Iterator[Document]:
     """Every document of files and folders, in the order of their paths, one at a time.
 
     A text file is titled by its name, Markdown by its `# heading` (each one begins a document), a page by its
@@ -67,6 +67,7 @@ def read_documents(paths: Iterable[Path], skipped: Counter[str]) -> Iterator[Doc
     Args:
         paths: files or folders.
         skipped: counts what is left out or repaired, by reason.
+        titled: leave out lines of JSON Lines without a title; otherwise they are titled by their file.
 
     Raises:
         InputError: a path does not exist.
@@ -77,19 +78,19 @@ def read_documents(paths: Iterable[Path], skipped: Counter[str]) -> Iterator[Doc
         files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
         for file in files:
             try:
-                yield from _read(file, skipped)
+                yield from _read(file, skipped, titled)
             except Skip as reason:
                 skipped[str(reason)] += 1
 
 
-def _read(file: Path, skipped: Counter[str]) -> Iterator[Document]:
+def _read(file: Path, skipped: Counter[str], titled: bool) -> Iterator[Document]:
     kind = file.suffix.lower()
     if kind not in _TEXT | _MARKDOWN | _HTML | _LINES:
         raise Skip("of another kind")
     time = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
     if kind in _LINES:
         with file.open("rb") as stream:
-            yield from _lines(stream, file, time, skipped)
+            yield from _lines(stream, file, time, skipped, None if titled else file.stem)
         return
     size = file.stat().st_size
     if size > MAX_BYTES:
@@ -171,7 +172,9 @@ def _sections(text: str, stem: str, markdown: bool) -> Iterator[tuple[str, str]]
     yield from full
 
 
-def _lines(stream: IO[bytes], file: Path, time: str, skipped: Counter[str]) -> Iterator[Document]:
+def _lines(
+    stream: IO[bytes], file: Path, time: str, skipped: Counter[str], untitled: str | None
+) -> Iterator[Document]:
     number = 0
     while line := stream.readline(MAX_BYTES):
         number += 1
@@ -181,7 +184,7 @@ def _lines(stream: IO[bytes], file: Path, time: str, skipped: Counter[str]) -> I
             if len(line) == MAX_BYTES and not line.endswith(b"\n"):
                 _pass_over(stream)
                 raise Skip(f"larger than {MAX_BYTES // 1_000_000} MB")
-            yield _record(decode(line, skipped), f"{file}:{number}", time)
+            yield _record(decode(line, skipped), f"{file}:{number}", time, untitled)
         except Skip as reason:
             skipped[str(reason)] += 1
 
@@ -192,13 +195,13 @@ def _pass_over(stream: IO[bytes]) -> None:
         pass
 
 
-def _record(line: str, where: str, time: str) -> Document:
+def _record(line: str, where: str, time: str, untitled: str | None) -> Document:
     try:
         record: Any = json.loads(line)
     except (ValueError, RecursionError):
         raise Skip("lines that are not JSON") from None
     fields = record if isinstance(record, dict) else {}
-    title, text = fields.get("title"), fields.get("text")
+    title, text = fields.get("title", untitled), fields.get("text")
     if not (isinstance(title, str) and isinstance(text, str)):
         raise Skip("lines without title and text")
     if not (title.strip() and text.strip()):

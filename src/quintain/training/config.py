@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 SUMMARY = "training.json"
 """In the folder of a trained model: what it was trained on (digests of toolset, dialect and world data) and how."""
@@ -53,3 +55,63 @@ class SFTConfig(TrainConfig):
     batch_trajectories: int = Field(default=64, gt=0)
     lora_rank: int = Field(default=0, ge=0)
     window_turns: int = Field(default=16, ge=2)
+
+
+class RopeConfig(BaseModel):
+    """A longer context by changed rotary position embeddings; exactly one of the two.
+
+    Attributes:
+        theta: new base. Raising it is the simplest extension that holds up after some training (Xiong et al. 2023,
+            "Effective Long-Context Scaling of Foundation Models").
+        yarn: factor of YaRN (Peng et al. 2023), which needs less training: 4 turns 32K into 128K.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    theta: float | None = Field(default=None, gt=1)
+    yarn: float | None = Field(default=None, gt=1)
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Self:
+        if (self.theta is None) == (self.yarn is None):
+            raise ValueError("needs either `theta` or `yarn`")
+        return self
+
+
+class CPTConfig(TrainConfig):
+    """Continual pre-training: next-token loss on whole documents.
+
+    Attributes:
+        learning_rate: peak. A tenth of the 3e-4 a 7B-30B model is pre-trained with: enough to learn new behaviour,
+            little enough to keep the old. A 135M model needs about 2e-4.
+        weight_decay: as in pre-training.
+        batch_tokens: tokens per optimiser step. A million is a quarter of what 7B-30B models are pre-trained with:
+            these runs have fewer steps.
+        context: longest document, in tokens. 32K is stage 1 of AgentFounder (Su et al. 2025), 128K its stage 2. A
+            longer general text is cut; a longer synthetic document is kept whole for the next stage.
+        microbatch_tokens: most tokens computed at once, at least `context`.
+        most_epochs: how often a document may come at most, where the token targets ask for more than there is.
+            Up to four passes are worth nearly as much as new text (Muennighoff et al. 2023).
+        rope: how the context is extended; None keeps the positions the model has.
+        seconds: training time after which it stops, the rate having reached 0 by then. None: no bound.
+        lora_rank: rank of the adapters; 0 trains all weights.
+    """
+
+    learning_rate: float = Field(default=3e-5, gt=0)
+    weight_decay: float = Field(default=0.1, ge=0)
+    batch_tokens: int = Field(default=2**20, gt=0)
+    context: int = Field(default=32_768, ge=2)
+    microbatch_tokens: int = Field(default=32_768, gt=0)
+    most_epochs: int = Field(default=4, ge=1)
+    rope: RopeConfig | None = None
+    seconds: float | None = Field(default=None, gt=0)
+    lora_rank: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _documents_fit(self) -> Self:
+        if self.microbatch_tokens < self.context:
+            raise ValueError(
+                f"microbatch_tokens = {self.microbatch_tokens} < context = {self.context}: "
+                "a document is computed at once; raise one or lower the other"
+            )
+        return self

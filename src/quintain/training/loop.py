@@ -23,7 +23,7 @@ from quintain.training.config import TrainConfig
 from quintain.training.forward import causal_lm, prepare, tree_logprobs
 from quintain.training.objective import Objective
 from quintain.training.optim import adamw, clip_gradients, rate_share, set_learning_rate
-from quintain.training.packing import pack
+from quintain.training.packing import Packing, pack
 
 Batches = Callable[[int], Sequence[Example]]
 """The examples of an optimiser step by its number. A pure function, so that a resumed run sees the same data."""
@@ -42,12 +42,14 @@ class Trainer:
         model: a transformers causal LM, with or without adapters.
         objective: the loss.
         config: settings.
+        packing: how a batch is split into microbatches.
     """
 
-    def __init__(self, model: Any, objective: Objective, config: TrainConfig) -> None:
+    def __init__(self, model: Any, objective: Objective, config: TrainConfig, packing: Packing = pack) -> None:
         self.model = model
         self.objective = objective
         self.config = config
+        self._pack = packing
         prepare(model)
         self.optimizer = adamw(model.parameters(), config.learning_rate, config.weight_decay)
         self._share = supports_trees(causal_lm(model))
@@ -82,7 +84,7 @@ class Trainer:
         }
 
     def _accumulate(self, examples: Sequence[Example]) -> Metrics:
-        trees = pack(examples, self.config.microbatch_tokens, share=self._share)
+        trees = self._pack(examples, self.config.microbatch_tokens, share=self._share)
         total = sum(tree.loss_weight for tree in trees)
         if not total:
             raise InputError(f"none of the {len(examples)} examples of this batch has a token with loss")
@@ -112,6 +114,7 @@ def train(
     *,
     seconds: float | None = None,
     title: str = "train",
+    packing: Packing = pack,
 ) -> Position:
     """Trains for `steps` steps, or until `seconds` of training are over; resumes from `out` where it can.
 
@@ -127,12 +130,13 @@ def train(
         out: folder of the run.
         seconds: most training seconds, those before an interruption included.
         title: what the progress bar says.
+        packing: how a batch is split into microbatches.
 
     Raises:
         DivergenceError: loss or gradient is not finite; names the step and the checkpoint that stands.
     """
     tune()
-    trainer = Trainer(model, objective, config)
+    trainer = Trainer(model, objective, config, packing)
     folder = out / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     found = checkpoint.latest(folder)
