@@ -16,7 +16,7 @@ from pydantic_core import PydanticUndefined
 from quintain import recipe as recipes
 from quintain.interface.dialects import NAMES
 from quintain.interface.records import SCHEMA
-from quintain.training.config import SFTConfig
+from quintain.training.config import CPTConfig, RopeConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
 from quintain.training.guard import GuardConfig
 from quintain.training.reward import RewardConfig
@@ -97,9 +97,12 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.PoolSection: "`[pools.NAME]`",
     recipes.SamplingSection: "`sampling` of a stage",
     recipes.RolloutStage: '`kind = "rollout"`',
+    recipes.CPTStage: '`kind = "cpt"`',
     recipes.SFTStage: '`kind = "sft"`',
     recipes.GRPOStage: '`kind = "grpo"`',
     recipes.EvalStage: '`kind = "eval"`',
+    CPTConfig: "`train` of a cpt stage",
+    RopeConfig: "`rope` of a cpt stage",
     SFTConfig: "`train` of an sft stage",
     GRPOConfig: "`train` of a grpo stage",
     RewardConfig: "`reward` of a grpo stage",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -14,6 +13,7 @@ from quintain.harness.faults import FaultPlan, Wordings
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.faults import KINDS, FaultKind
+from quintain.recipe_errors import explain, numbers
 from quintain.synthesis.general import PYTHON_DOCS
 from quintain.training.config import CPTConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
@@ -351,56 +351,10 @@ def recipe_from_table(table: dict[str, Any], where: str) -> Recipe:
     Raises:
         InputError: names the first wrong key and what is allowed.
     """
-    for key, number in _numbers(table, ""):
+    for key, number in numbers(table):
         if not (math.isfinite(number) and abs(number) <= LARGEST):
             raise InputError(f"{where}: {key}: {number} is beyond what JSON keeps exactly; allowed: up to 2**53")
     try:
         return Recipe.model_validate(table)
     except ValidationError as error:
-        raise InputError(f"{where}: {_explain(error, table)}") from None
-
-
-def _numbers(value: Any, key: str) -> Iterator[tuple[str, int | float]]:
-    """Every number of a parsed recipe with its key."""
-    if isinstance(value, int | float):
-        yield key.removeprefix("."), value
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, item in items:
-        yield from _numbers(item, f"{key}.{name}")
-
-
-def _explain(error: ValidationError, table: dict[str, Any]) -> str:
-    first = error.errors()[0]
-    kinds = get_args(get_args(AnyStage)[0])
-    tags = {get_args(kind.model_fields["kind"].annotation)[0]: kind for kind in kinds}
-    place = [part for index, part in enumerate(first["loc"]) if not _is_tag(first["loc"], index, tags)]
-    key = ".".join(str(part) for part in place)
-    if first["type"] == "extra_forbidden":
-        return f"unknown key {key!r}; allowed: {', '.join(_allowed(Recipe, first['loc'][:-1], tags))}"
-    if first["type"] == "missing":
-        return f"missing key {key!r}"
-    if first["type"].startswith("union_tag"):
-        found = first["input"].get("kind") if isinstance(first["input"], dict) else first["input"]
-        return f"{key}.kind: must be one of {', '.join(tags)}, found {found!r}"
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        return f"{key}: {message}" if key else message
-    return f"{key}: {message[0].lower()}{message[1:]}, found {first['input']!r}"
-
-
-def _is_tag(location: tuple[int | str, ...], index: int, tags: dict[str, Any]) -> bool:
-    """pydantic puts the kind of a stage into the location: `stages.0.sft.train`."""
-    return index == 2 and location[0] == "stages" and location[index] in tags
-
-
-def _allowed(owner: Any, location: tuple[int | str, ...], tags: dict[str, Any]) -> list[str]:
-    """Keys of the table at `location`."""
-    for part in location:
-        if part in tags and owner is AnyStage:
-            owner = tags[str(part)]
-        elif isinstance(owner, type) and issubclass(owner, BaseModel):
-            field = owner.model_fields[str(part)]
-            owner = field.annotation
-        else:
-            owner = get_args(owner)[-1]  # an item of a list or dict
-    return list(owner.model_fields) if isinstance(owner, type) and issubclass(owner, BaseModel) else []
+        raise InputError(f"{where}: {explain(error, Recipe)}") from None

@@ -281,7 +281,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path):
         return found
 
     peak(100)  # what is imported and cached at the first use
-    assert peak(4000) < 1.2 * peak(500)
+    assert peak(4000) - peak(500) < 50_000  # bytes; the corpus has 175,000 tokens more
 
 
 # A longer context

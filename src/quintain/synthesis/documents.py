@@ -172,9 +172,7 @@ def _sections(text: str, stem: str, markdown: bool) -> Iterator[tuple[str, str]]
     yield from full
 
 
-def _lines(
-    stream: IO[bytes], file: Path, time: str, skipped: Counter[str], untitled: str | None
-) -> Iterator[Document]:
+def _lines(stream: IO[bytes], file: Path, time: str, skipped: Counter[str], untitled: str | None) -> Iterator[Document]:
     number = 0
     while line := stream.readline(MAX_BYTES):
         number += 1
