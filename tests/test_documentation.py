@@ -98,6 +98,7 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.SamplingSection: "`sampling` of a stage",
     recipes.RolloutStage: '`kind = "rollout"`',
     recipes.CPTStage: '`kind = "cpt"`',
+    recipes.RecoverStage: '`kind = "recover"`',
     recipes.SFTStage: '`kind = "sft"`',
     recipes.GRPOStage: '`kind = "grpo"`',
     recipes.EvalStage: '`kind = "eval"`',

@@ -216,7 +216,19 @@ class EvalStage(Stage):
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
 
-AnyStage = Annotated[RolloutStage | CPTStage | SFTStage | GRPOStage | EvalStage, Field(discriminator="kind")]
+class RecoverStage(Stage):
+    """Continues episodes that went wrong, through the harness, and keeps what comes to a right end."""
+
+    kind: Literal["recover"]
+    data: list[str]
+    """Names of rollout stages."""
+    points: int = Field(1, ge=1)
+    """Continuations of one episode: after its first trouble, then from the last ones."""
+
+
+AnyStage = Annotated[
+    RolloutStage | RecoverStage | CPTStage | SFTStage | GRPOStage | EvalStage, Field(discriminator="kind")
+]
 
 
 TRAINING = ("cpt", "sft", "grpo")
@@ -301,6 +313,9 @@ def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSec
             need("replay", stage.replay, ("cpt",))
     if stage.kind == "sft":
         for name in stage.data:
+            need("data", name, ("rollout", "recover"))
+    if stage.kind == "recover":
+        for name in stage.data:
             need("data", name, ("rollout",))
     if stage.kind == "eval":
         need("model", stage.model, TRAINING, ("base",))
@@ -318,6 +333,12 @@ def _check_faults(stage: Any, faults: dict[str, FaultsSection], stages: list[Any
     if held_out:
         raise ValueError(
             f"stage {stage.name!r}: faults = {held_out[0]!r} has held-out wordings, which training may not see"
+        )
+    blind = [one.name for one in read if one.kind == "rollout" and one.faults and one.agent == "oracle"]
+    if blind and stage.kind != "recover":
+        raise ValueError(
+            f"stage {stage.name!r}: data = {blind[0]!r} has the oracle play with faults, which it does not look at; "
+            "put a `recover` stage between"
         )
 
 

@@ -14,11 +14,13 @@ from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
+from quintain.interface.failures import recovered
 from quintain.interface.generation import Sampling
 from quintain.interface.view import Agent
 from quintain.pipeline import StageFunction, write_json
 from quintain.progress import progress
 from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
+from quintain.recovering import recover
 from quintain.workshop import Policy, Workshop
 
 
@@ -42,7 +44,7 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
     from quintain.training.sft import run_sft
 
     episodes = [one for name in stage.data for one in stage_episodes(workshop, name)]
-    chosen = [one for one in episodes if one.success] if stage.only == "success" else episodes
+    chosen = [one for one in episodes if recovered(one)] if stage.only == "success" else episodes
     if not chosen:
         ends = Counter(f"{one.outcome} {one.outcome.detail}".strip() for one in episodes)
         most = "; ".join(f"{count} ended {how}" for how, count in ends.most_common(1))
@@ -87,7 +89,14 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     return {"model": stage.model, "line": headline(summary)}
 
 
-STAGES: dict[str, StageFunction] = {"rollout": rollout, "cpt": cpt, "sft": sft, "grpo": grpo, "eval": evaluate}
+STAGES: dict[str, StageFunction] = {
+    "rollout": rollout,
+    "recover": recover,
+    "cpt": cpt,
+    "sft": sft,
+    "grpo": grpo,
+    "eval": evaluate,
+}
 
 
 def headline(summary: EvalSummary) -> str:

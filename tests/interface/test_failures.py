@@ -97,3 +97,5 @@ def test_wrong_turns_are_the_agents_own_and_never_those_a_fault_struck():
     assert wrong_turns(episode(success=False, turns=turns)) == {0, 1, 2, 5}
     gone = struck("tool_gone", True, query="z")
     assert wrong_turns(episode(success=True, turns=[gone, call(query="z"), answer()])) == {1}
+    assert wrong_turns(episode(success=True, turns=[gone, call(query="other"), answer()])) == {1}
+    assert wrong_turns(episode(success=True, turns=[gone, call("open", title="z"), answer()])) == set()

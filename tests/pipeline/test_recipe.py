@@ -29,7 +29,7 @@ def test_every_recipe_shipped_is_valid(path):
         (
             'kind = "rollout"',
             'kind = "roll"',
-            "stages.1.kind: must be one of rollout, cpt, sft, grpo, eval, found",
+            "stages.1.kind: must be one of rollout, recover, cpt, sft, grpo, eval, found",
         ),
         ('name = "tuned"', 'name = "base"', "two stages are named 'base'"),
         ('name = "tuned"', 'name = "../x"', "stages.3.name: string should match pattern"),

@@ -33,7 +33,7 @@ class ModelAgent:
 
     async def act(self, view: View) -> Action:
         """One turn: the new context's tokens, a generation, and what it means."""
-        context = self._context(view)
+        context = context_ids(self.dialect, view)
         sampling = replace(
             self.sampling,
             max_tokens=min(self.sampling.max_tokens, view.remaining.tokens),
@@ -52,19 +52,21 @@ class ModelAgent:
         """Frees the episode's cache."""
         await self.engine.release(episode)
 
-    def _context(self, view: View) -> list[int]:
-        """Ids to add before the next generation: the prompt, the last observations, or the user's words."""
-        if not view.turns:
-            return self.dialect.prompt(view.messages, view.toolset)
-        if view.ids:
-            return self._reply(view, len(view.turns))
-        ids = self.dialect.prompt(view.messages, view.toolset)  # a history without tokens, such as an oracle's
-        for index, turn in enumerate(view.turns, start=1):
-            ids += self.dialect.write(turn.action) + self._reply(view, index)
-        return ids
 
-    def _reply(self, view: View, turns: int) -> list[int]:
-        """What follows the agent's turn number `turns`."""
-        if turns in view.user_messages:
-            return self.dialect.say(view.user_messages[turns])
-        return self.dialect.observe(view.turns[turns - 1].observations)
+def context_ids(dialect: Dialect, view: View) -> list[int]:
+    """Ids to add before the next generation: the prompt, the last observations, or the user's words."""
+    if not view.turns:
+        return dialect.prompt(view.messages, view.toolset)
+    if view.ids:
+        return _reply(dialect, view, len(view.turns))
+    ids = dialect.prompt(view.messages, view.toolset)  # a history without tokens, such as an oracle's
+    for index, turn in enumerate(view.turns, start=1):
+        ids += dialect.write(turn.action) + _reply(dialect, view, index)
+    return ids
+
+
+def _reply(dialect: Dialect, view: View, turns: int) -> list[int]:
+    """What follows the agent's turn number `turns`."""
+    if turns in view.user_messages:
+        return dialect.say(view.user_messages[turns])
+    return dialect.observe(view.turns[turns - 1].observations)

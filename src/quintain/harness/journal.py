@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import os
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,15 @@ class Journal:
         """Records what the user said after the answer of turn `index`, and the state after it."""
         self._write("user", episode, index, {"user": message_to_json(said), "snapshot": self._keep(state)})
 
+    async def copy(self, episode: Episode, budget: Budget) -> None:
+        """Records a finished episode of another journal, without its snapshots."""
+        self.start(episode, budget, None)
+        for index, turn in enumerate(episode.turns):
+            self.turn(episode.id, index, turn, episode.usage, episode.milestones, None)
+            if index + 1 in episode.user_messages:
+                self.user(episode.id, index, episode.user_messages[index + 1], None)
+        await self.end(episode)
+
     async def end(self, episode: Episode) -> None:
         """Records the end; returns once it is on disk. Waiting episodes share one fsync."""
         self._write("end", episode.id, len(episode.turns), end_to_json(episode))
@@ -130,15 +139,25 @@ class Journal:
         Raises:
             InputError: the journal has no such point.
         """
-        reference: dict[str, Any] | None = None
-        found = False
+        return self.states_at([(episode, turns)])[episode, turns]
+
+    def states_at(self, points: Iterable[tuple[str, int]]) -> dict[tuple[str, int], bytes | None]:
+        """The same for many points, by episode and turns, reading the journal once.
+
+        Raises:
+            InputError: the journal lacks one of them.
+        """
+        wanted = set(points)
+        found: dict[tuple[str, int], dict[str, Any] | None] = {}
         for record in read_records(self.path):
-            at = record["index"] + (record["kind"] != "start")
-            if record["episode"] == episode and record["kind"] != "end" and at == turns:
-                reference, found = record["snapshot"], True
-        if not found:
+            point = record["episode"], record["index"] + (record["kind"] != "start")
+            if point in wanted and record["kind"] != "end":
+                found[point] = record["snapshot"]
+        missing = sorted(wanted - found.keys())
+        if missing:
+            episode, turns = missing[0]
             raise InputError(f"{self.path}: no episode {episode!r} with {turns} turns")
-        return self.load_state(reference)
+        return {point: self.load_state(reference) for point, reference in found.items()}
 
     def close(self) -> None:
         """Closes the files."""

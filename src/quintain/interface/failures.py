@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from quintain.interface.episode import Episode
-from quintain.interface.faults import MAY_PASS
+from quintain.interface.faults import ALWAYS_PERMANENT, MAY_PASS
 from quintain.interface.messages import Observation, Turn
 
 RETRIES = 2
@@ -55,13 +55,14 @@ def failed_calls(episode: Episode) -> list[FailedCall]:
                 before, tries = last.pop(key)
                 before.again = number
             if failed(observation):
-                one = FailedCall(number, observation.fault, _may_pass(observation) and tries < RETRIES)
+                one = FailedCall(number, observation.fault, may_pass(observation) and tries < RETRIES)
                 last[key] = one, tries + 1
                 found.append(one)
     return [one for one in found if one.turn < len(episode.turns) - 1]
 
 
-def _may_pass(observation: Observation) -> bool:
+def may_pass(observation: Observation) -> bool:
+    """True if the same call once more may get through."""
     return observation.fault in MAY_PASS or observation.error == "timeout"
 
 
@@ -107,14 +108,26 @@ def steps_to_recover(episode: Episode) -> int | None:
 def wrong_turns(episode: Episode) -> frozenset[int]:
     """Indices of the turns that nobody should imitate.
 
-    Those that could not be understood, whose call failed by the agent's own doing, or that repeat a failed call to no
-    avail; and the last turn of an episode that ended badly. A call that an injected fault struck was right.
+    Those that could not be understood, whose call failed by the agent's own doing, that repeat a failed call to no
+    avail or call a tool known to be lost; and the last turn of an episode that ended badly. A call that an injected
+    fault struck was right otherwise.
     """
     wrong = {one.again for one in failed_calls(episode) if one.again is not None and one.repeated}
     wrong |= {number for number, turn in enumerate(episode.turns) if _own_error(turn)}
+    wrong |= _calls_of_lost_tools(episode)
     if episode.scored and not recovered(episode) and episode.turns:
         wrong.add(len(episode.turns) - 1)
     return frozenset(wrong)
+
+
+def _calls_of_lost_tools(episode: Episode) -> set[int]:
+    lost: set[str] = set()
+    found: set[int] = set()
+    for number, turn in enumerate(episode.turns):
+        if any(one.tool in lost for one in turn.observations):
+            found.add(number)
+        lost |= {one.tool for one in turn.observations if one.fault in ALWAYS_PERMANENT}
+    return found
 
 
 def _own_error(turn: Turn) -> bool:

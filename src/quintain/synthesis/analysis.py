@@ -1,0 +1,68 @@
+"""What a teacher says of trouble: what went wrong, and what it does about it. One sentence for each case.
+
+A small model learns one sentence for one situation; what varies at random can't be learnt.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from quintain.interface.messages import Observation
+
+Remedy = Literal[
+    "retry",  # the same call once more
+    "correct",  # another call in place of a wrong one
+    "rewrite",  # a well-formed call in place of a malformed one
+    "without",  # on without a tool that can't be used
+    "useless",  # on without a result that says nothing
+    "decline",  # it can't be done, and that is said
+]
+
+Language = Literal["en", "zh"]
+
+_RETRY: dict[str, dict[Language, str]] = {
+    "timeout": {"en": "{tool} did not answer in time; I try again.", "zh": "{tool} 没有及时回答，我再试一次。"},
+    "server_error": {"en": "The server of {tool} failed; I try again.", "zh": "{tool} 的服务器出错了，我再试一次。"},
+    "rate_limit": {"en": "{tool} asks me to wait; then I try again.", "zh": "{tool} 要我等一等，然后我再试一次。"},
+    "empty_result": {"en": "Nothing came back; I try again.", "zh": "什么也没有返回，我再试一次。"},
+    "truncated": {"en": "The result is cut off; I get it again.", "zh": "结果不完整，我再取一次。"},
+    "stale": {"en": "That is an old copy; I get it again.", "zh": "这是旧的副本，我再取一次。"},
+    "missing_field": {"en": "What I need is missing; I get it again.", "zh": "缺少我需要的内容，我再取一次。"},
+    "wrong_type": {"en": "That is no proper result; I try again.", "zh": "这不是正常的结果，我再试一次。"},
+}
+
+_OTHER: dict[Remedy, dict[Language, str]] = {
+    "correct": {"en": "That call was wrong; I correct it.", "zh": "刚才的调用不对，我改正它。"},
+    "rewrite": {"en": "That was no proper call; I write it again.", "zh": "刚才的写法不对，我重写一次。"},
+    "without": {"en": "{tool} can't be used; I go on without it.", "zh": "{tool} 无法使用，我不用它继续。"},
+    "useless": {"en": "That gave nothing of use; I go on without it.", "zh": "没有得到有用的内容，我不用它继续。"},
+    "decline": {
+        "en": "{tool} can't be used, and I can't do without it.",
+        "zh": "{tool} 无法使用，没有它就做不到。",
+    },
+}
+
+_REASONS: dict[str, dict[Language, str]] = {
+    "timeout": {"en": "it does not answer", "zh": "它不回答"},
+    "server_error": {"en": "its server fails", "zh": "它的服务器出错"},
+    "rate_limit": {"en": "its limit is reached", "zh": "它的限额已用完"},
+    "permission_denied": {"en": "I have no permission", "zh": "我没有权限"},
+    "tool_gone": {"en": "it is gone", "zh": "它已不存在"},
+}
+_DAMAGED: dict[Language, str] = {"en": "its results are damaged", "zh": "它的结果有误"}
+
+
+def analysis(trouble: Observation, remedy: Remedy, language: Language) -> str:
+    """What went wrong in one observation and what is done about it."""
+    kind = trouble.fault or trouble.error
+    if remedy == "retry" and kind in _RETRY:
+        return _RETRY[kind][language].format(tool=trouble.tool)
+    return _OTHER["correct" if remedy == "retry" else remedy][language].format(tool=trouble.tool)
+
+
+def declined(trouble: Observation, language: Language) -> str:
+    """An answer that says honestly what can't be done, and why."""
+    reason = _REASONS.get(trouble.fault, _DAMAGED)[language]
+    if language == "zh":
+        return f"无法回答：{trouble.tool} 无法使用，{reason}。"
+    return f"Cannot answer: {trouble.tool} can't be used, {reason}."

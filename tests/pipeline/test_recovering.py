@@ -1,0 +1,97 @@
+"""The recover stage: oracle's and model's episodes go on to a right end, and only those are learnt."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from quintain.commands import run
+from quintain.harness.journal import read_journal
+from quintain.interface.errors import InputError
+from quintain.interface.failures import recovered
+
+STAGES = """
+[faults.rough]
+episodes = 1.0
+rate = 1.0
+kinds = { server_error = 1, tool_gone = 1 }
+
+[[stages]]
+kind = "rollout"
+name = "struck"
+pool = "train"
+faults = "rough"
+
+[[stages]]
+kind = "rollout"
+name = "own"
+pool = "train"
+agent = "base"
+sampling = { max_tokens = 6 }
+
+[[stages]]
+kind = "recover"
+name = "recovery"
+data = ["struck", "own"]
+
+[[stages]]
+kind = "sft"
+name = "sft"
+data = ["recovery"]
+train = { learning_rate = 1e-3, batch_trajectories = 8, epochs = 1 }
+"""
+
+
+@pytest.fixture
+def recovering(recipe_file):
+    text = recipe_file.read_text()
+    recipe_file.write_text(
+        text[: text.index("[[stages]]")].replace("count = 12", "count = 6").replace("turns = 3", "turns = 6") + STAGES
+    )
+    return recipe_file
+
+
+def episodes(folder, stage: str):
+    return read_journal(folder / stage / "journal")[0]
+
+
+def test_what_went_wrong_is_continued_and_trained_on(recovering, tmp_path):
+    folder = tmp_path / "run"
+    result = run(recovering, folder)["stages"]["recovery"]
+    kept = episodes(folder, "recovery")
+    tries = [one for name in ("struck", "own") for one in read_journal(folder / "recovery" / "tries" / name)[0]]
+    assert len(kept) == result["episodes"] == sum(one["kept"] for one in result["kinds"].values())
+    assert len(tries) == result["tried"] == 12
+    assert {one.id for one in kept} == {one.id for one in tries if recovered(one)}
+    assert result["kinds"]["server_error"]["kept"] == result["kinds"]["server_error"]["tried"] > 0
+    declined = [one for one in kept if one.outcome.kind == "declined"]
+    assert len(declined) == result["kinds"]["tool_gone"]["kept"] == result["kinds"]["tool_gone"]["tried"] > 0
+    own = [one for one in kept if one.segments]
+    assert own  # continuations of what the model began have the tokens of both
+    assert all(None not in one.spans for one in own)
+    manifest = json.loads((folder / "sft" / "manifest.json").read_text())
+    assert manifest["result"]["episodes"] == len(kept)
+
+
+def test_a_recover_stage_interrupted_goes_on_with_what_was_tried(recovering, tmp_path):
+    folder = tmp_path / "run"
+    run(recovering, folder)
+    before = episodes(folder, "recovery")
+    manifest = folder / "recovery" / "manifest.json"
+    record = json.loads(manifest.read_text())
+    manifest.write_text(json.dumps(record | {"status": "running"}))
+    tries = folder / "recovery" / "tries" / "struck" / "journal.jsonl"
+    lines = tries.read_bytes().splitlines(keepends=True)
+    tries.write_bytes(b"".join(lines[: len(lines) // 2]))
+    again = run(recovering, folder)["stages"]["recovery"]
+    assert again["kinds"] == record["result"]["kinds"]
+    assert [(one.id, one.turns[-1].action.answer) for one in episodes(folder, "recovery")] == [
+        (one.id, one.turns[-1].action.answer) for one in before
+    ]
+
+
+def test_the_oracle_with_faults_is_not_trained_on_as_it_is(recovering, tmp_path):
+    recovering.write_text(recovering.read_text().replace('data = ["recovery"]', 'data = ["struck"]'))
+    with pytest.raises(InputError, match="put a `recover` stage between"):
+        run(recovering, tmp_path / "run")
