@@ -12,8 +12,8 @@ import asyncio
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,10 @@ import orjson
 from quintain.interface.episode import Budget, Episode, Usage
 from quintain.interface.errors import InfraError, InputError
 from quintain.interface.messages import Message, Turn
-from quintain.interface.records import (
-    SCHEMA,
-    end_to_json,
-    episode_from_json,
-    message_to_json,
-    start_to_json,
-    turn_to_json,
-)
+from quintain.interface.reading import Unfinished, read_episodes, read_records
+from quintain.interface.records import SCHEMA, end_to_json, message_to_json, start_to_json, turn_to_json
 
-_RECORD = {"v", "kind", "episode", "index"}
+__all__ = ["Journal", "JournalError", "SnapshotRef", "Unfinished", "read_journal", "read_records", "repair_tail"]
 
 KNOWN = 1024
 """How many of the latest snapshots are known again, so that a state that did not change is stored once."""
@@ -48,21 +42,6 @@ class SnapshotRef:
     offset: int
     length: int
     sha256: str
-
-
-@dataclass(slots=True)
-class Unfinished:
-    """An episode without an end: what is needed to go on with it.
-
-    Attributes:
-        id: the episode's id.
-        start: its start record.
-        turns: its turn records, in order.
-    """
-
-    id: str
-    start: dict[str, Any]
-    turns: list[dict[str, Any]] = field(default_factory=list)
 
 
 class Journal:
@@ -243,42 +222,8 @@ def repair_tail(path: Path) -> int:
     return len(tail)
 
 
-def read_records(path: Path) -> Iterator[dict[str, Any]]:
-    """Every record of a journal file, in order. A torn tail is passed over.
-
-    Raises:
-        InputError: the file is missing, damaged in the middle, or of a newer schema.
-    """
-    if not path.is_file():
-        raise InputError(f"journal not found: {path}")
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.endswith(b"\n"):
-                return
-            try:
-                record = orjson.loads(line)
-            except orjson.JSONDecodeError as error:
-                raise InputError(f"{path}:{number}: damaged record: {error}") from None
-            if not isinstance(record, dict) or not record.keys() >= _RECORD:
-                raise InputError(f"{path}:{number}: damaged record: it needs {', '.join(sorted(_RECORD))}")
-            if record["v"] > SCHEMA:
-                raise InputError(f"{path}:{number}: schema {record['v']} is newer than {SCHEMA}; update quintain")
-            yield record
-
-
 def read_journal(folder: Path) -> tuple[list[Episode], list[Unfinished]]:
     """Finished episodes in the order they ended, and those that were interrupted."""
     live: dict[str, Unfinished] = {}
-    finished: list[Episode] = []
-    for record in read_records(folder / "journal.jsonl"):
-        identity = record["episode"]
-        if record["kind"] == "start":
-            live[identity] = Unfinished(identity, record)
-        elif record["kind"] == "turn":
-            live[identity].turns.append(record)
-        elif record["kind"] == "user":
-            live[identity].turns[-1] |= {"user": record["user"], "snapshot": record["snapshot"]}
-        else:
-            one = live.pop(identity)
-            finished.append(episode_from_json(identity, one.start, one.turns, record))
+    finished = [one.episode() for one in read_episodes(folder / "journal.jsonl", live)]
     return finished, list(live.values())
