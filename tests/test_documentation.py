@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from quintain import recipe as recipes
+from quintain.curation.config import CurationConfig
 from quintain.interface.dialects import NAMES
 from quintain.interface.records import SCHEMA
 from quintain.training.config import CPTConfig, RopeConfig, SFTConfig
@@ -99,6 +100,8 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.RolloutStage: '`kind = "rollout"`',
     recipes.CPTStage: '`kind = "cpt"`',
     recipes.RecoverStage: '`kind = "recover"`',
+    recipes.CurateStage: '`kind = "curate"`',
+    CurationConfig: "`mix` of a curate stage",
     recipes.SFTStage: '`kind = "sft"`',
     recipes.GRPOStage: '`kind = "grpo"`',
     recipes.EvalStage: '`kind = "eval"`',

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from typing import IO, Any
 
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
+from quintain.interface.reading import JOURNAL
 from quintain.progress import say
 from quintain.recipe import Recipe, recipe_from_table
 from quintain.workshop import Workshop
@@ -81,6 +83,7 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "seed": workshop.recipe.seed,
             "digests": workshop.digests(),
             **_texts(workshop, stage),
+            **{str(path): _import_digest(workshop.home / path) for path in getattr(stage, "imports", ())},
         }
     )
 
@@ -96,6 +99,14 @@ def _texts(workshop: Workshop, stage: Any) -> dict[str, Any]:
     files = sorted(file for path in named for file in (path, *path.rglob("*")) if file.is_file())
     found = [[str(file), file.stat().st_size, str(file.stat().st_mtime_ns)] for file in files]
     return {"texts": found} if named else {}
+
+
+def _import_digest(folder: Path) -> str:
+    path = folder / JOURNAL
+    if not path.is_file():
+        raise InputError(f"no import in {folder}: it has no {JOURNAL}; `quintain import FILE --out {folder}` makes one")
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _pools(stage: Any) -> list[str]:

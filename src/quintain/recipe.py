@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from quintain.curation.config import CurationConfig
 from quintain.harness.faults import FaultPlan, Wordings
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
@@ -173,16 +174,33 @@ class CPTStage(Stage):
     train: CPTConfig = CPTConfig()
 
 
+class CurateStage(Stage):
+    """Chooses from the episodes of earlier stages what is learnt, and which of their turns carry loss."""
+
+    kind: Literal["curate"]
+    data: list[str] = []
+    """Names of rollout stages."""
+    imports: list[Annotated[Path, Field(strict=False)]] = []
+    """Folders `quintain import` wrote, relative to the recipe."""
+    mix: CurationConfig = CurationConfig()
+
+    @model_validator(mode="after")
+    def _some_source(self) -> CurateStage:
+        if not self.data and not self.imports:
+            raise ValueError("needs `data`, `imports` or both")
+        return self
+
+
 class SFTStage(Stage):
     """Supervised fine-tuning on the episodes of earlier stages."""
 
     kind: Literal["sft"]
     data: list[str]
-    """Names of rollout stages."""
+    """Names of rollout and curate stages."""
     start: str = "base"
     """`base` or the name of an earlier training stage."""
     only: Literal["success", "all"] = "success"
-    """Which episodes are learnt from."""
+    """Which episodes of rollout stages are learnt from; a curate stage has chosen already."""
     train: SFTConfig = SFTConfig()
 
 
@@ -227,7 +245,8 @@ class RecoverStage(Stage):
 
 
 AnyStage = Annotated[
-    RolloutStage | RecoverStage | CPTStage | SFTStage | GRPOStage | EvalStage, Field(discriminator="kind")
+    RolloutStage | RecoverStage | CPTStage | CurateStage | SFTStage | GRPOStage | EvalStage,
+    Field(discriminator="kind"),
 ]
 
 
@@ -312,6 +331,9 @@ def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSec
         if stage.replay is not None:
             need("replay", stage.replay, ("cpt",))
     if stage.kind == "sft":
+        for name in stage.data:
+            need("data", name, ("rollout", "recover", "curate"))
+    if stage.kind == "curate":
         for name in stage.data:
             need("data", name, ("rollout", "recover"))
     if stage.kind == "recover":

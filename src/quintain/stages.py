@@ -10,6 +10,7 @@ from typing import Any
 
 from quintain.agents.oracle import OracleAgent
 from quintain.continual import cpt
+from quintain.curating import curate, is_curated, lesson_examples
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
 from quintain.interface.episode import Episode
@@ -41,11 +42,13 @@ def rollout(workshop: Workshop, stage: RolloutStage, folder: Path) -> dict[str, 
 
 def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
     """Fine-tunes on the episodes of earlier stages."""
-    from quintain.training.sft import run_sft
+    from quintain.training.examples import episode_examples
+    from quintain.training.sft import train_examples
 
-    episodes = [one for name in stage.data for one in stage_episodes(workshop, name)]
+    curated = [name for name in stage.data if is_curated(workshop.folder / name)]
+    episodes = [one for name in stage.data if name not in curated for one in stage_episodes(workshop, name)]
     chosen = [one for one in episodes if recovered(one)] if stage.only == "success" else episodes
-    if not chosen:
+    if not chosen and not curated:
         ends = Counter(f"{one.outcome} {one.outcome.detail}".strip() for one in episodes)
         most = "; ".join(f"{count} ended {how}" for how, count in ends.most_common(1))
         raise InputError(
@@ -53,19 +56,18 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
             "nothing to learn from"
         )
     policy = workshop.take_policy(stage.start)
-    trained = run_sft(
-        stage.train,
-        chosen,
-        policy.model,
-        folder,
-        dialect=policy.dialect,
-        toolset=workshop.world().toolset(),
-        tokenizer=policy.tokenizer,
-    )
+    toolset, window = workshop.world().toolset(), stage.train.window_turns
+    examples = [
+        example
+        for episode in chosen
+        for example in episode_examples(episode, window_turns=window, dialect=policy.dialect, toolset=toolset)
+    ]
+    lessons = [one for name in curated for one in lesson_examples(workshop.folder / name, policy.dialect, toolset)]
+    trained = train_examples(stage.train, examples + lessons, policy.model, folder, tokenizer=policy.tokenizer)
     workshop.keep_policy(stage.name, Policy(trained.model, policy.tokenizer, policy.dialect))
     rows = read_metrics(folder)
     return {
-        "episodes": len(chosen),
+        "episodes": len(chosen) + len({example.episode for example in lessons}),
         "examples": trained.examples,
         "steps": trained.steps,
         "loss": rows[-1]["loss"] if rows else None,
@@ -93,6 +95,7 @@ STAGES: dict[str, StageFunction] = {
     "rollout": rollout,
     "recover": recover,
     "cpt": cpt,
+    "curate": curate,
     "sft": sft,
     "grpo": grpo,
     "eval": evaluate,

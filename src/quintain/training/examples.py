@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
-from quintain.interface.messages import Turn
+from quintain.interface.lesson import Lesson, windows
+from quintain.interface.messages import Action, Turn, message
 from quintain.interface.tools import Toolset
 
 
 @dataclass(frozen=True, slots=True)
 class _Written:
-    """What one turn generated: `ids[start:stop]`; `trained` is False for a malformed turn."""
+    """What turn `number` generated: `ids[start:stop]`; `trained` is False for a malformed turn."""
 
+    number: int
     start: int
     stop: int
     trained: bool
@@ -60,6 +62,53 @@ def episode_examples(
     return examples
 
 
+def lesson_example(
+    episode: Episode, lesson: Lesson, *, dialect: Dialect, toolset: Toolset, source: str = "sft"
+) -> Example | None:
+    """The example of one lesson; None if none of its turns can be learnt.
+
+    Args:
+        episode: the lesson's.
+        lesson: the window of turns and which of them carry loss.
+        dialect: writes what the lesson adds, and renders an episode without tokens.
+        toolset: of the episode.
+        source: label of the example.
+
+    Raises:
+        InputError: the prompt is not the one this dialect and toolset write, so no condition can be put before it.
+    """
+    for ids, turns in _records(episode, dialect, toolset):
+        places = [place for place, turn in enumerate(turns) if lesson.first <= turn.number < lesson.last]
+        if not places:
+            continue
+        ids, chosen = _cut(ids, turns, places[0], places[-1] + 1)
+        learnt = [replace(turn, trained=turn.trained and turn.number in lesson.learnt) for turn in chosen]
+        if lesson.condition:
+            ids, learnt = _conditioned(ids, learnt, episode, lesson.condition, dialect, toolset)
+        if lesson.judgement:
+            asked = [*ids, *dialect.say(message("user", lesson.question))]
+            ids = (*asked, *dialect.write(Action(answer=lesson.judgement)))
+            learnt.append(_Written(lesson.last, len(asked), len(ids), trained=True))
+        return _example(episode, ids, learnt, source)
+    return None
+
+
+def _conditioned(
+    ids: tuple[int, ...], turns: list[_Written], episode: Episode, condition: str, dialect: Dialect, toolset: Toolset
+) -> tuple[tuple[int, ...], list[_Written]]:
+    """The same with a prompt that begins with the condition."""
+    prompt = tuple(dialect.prompt(episode.messages, toolset))
+    if ids[: turns[0].start] != prompt:
+        raise InputError(
+            f"episode {episode.id}: its prompt of {turns[0].start} tokens is not the one dialect {dialect.id!r} writes "
+            f"({len(prompt)} tokens), so the verdict can't be put before it; use another `mask`"
+        )
+    changed = tuple(dialect.prompt((message("system", condition), *episode.messages), toolset))
+    shift = len(changed) - len(prompt)
+    moved = [replace(turn, start=turn.start + shift, stop=turn.stop + shift) for turn in turns]
+    return changed + ids[len(prompt) :], moved
+
+
 def _records(
     episode: Episode, dialect: Dialect | None, toolset: Toolset | None
 ) -> Iterator[tuple[tuple[int, ...], list[_Written]]]:
@@ -72,8 +121,8 @@ def _records(
     for number, segment in enumerate(episode.segments):
         pairs = zip(episode.turns, episode.spans, strict=True)
         turns = [
-            _Written(span.start, span.stop, trained=not turn.malformed)
-            for turn, span in pairs
+            _Written(place, span.start, span.stop, trained=not turn.malformed)
+            for place, (turn, span) in enumerate(pairs)
             if span is not None and span.segment == number
         ]
         yield segment.ids, turns
@@ -86,7 +135,7 @@ def _render(episode: Episode, dialect: Dialect, toolset: Toolset) -> tuple[tuple
         if turn.action.error is not None:
             break
         written = dialect.write(turn.action)
-        turns.append(_Written(len(ids), len(ids) + len(written), trained=not turn.malformed))
+        turns.append(_Written(number, len(ids), len(ids) + len(written), trained=not turn.malformed))
         ids = [*ids, *written, *_answered(episode, number, turn, dialect)]
     return tuple(ids), turns
 
@@ -102,22 +151,24 @@ def _answered(episode: Episode, number: int, turn: Turn, dialect: Dialect) -> Se
 def _windows(
     ids: tuple[int, ...], turns: list[_Written], longest: int
 ) -> Iterator[tuple[tuple[int, ...], list[_Written]]]:
-    """The segment whole, or windows of `longest` turns that start half a window apart."""
-    if len(turns) <= longest:
-        yield ids, turns
-        return
-    stride = longest - longest // 2
-    prompt = turns[0].start
-    for first in range(0, len(turns) - longest + stride, stride):
-        chosen = turns[first : first + longest]
-        learnt_from = 0 if first == 0 else longest - stride
-        end = turns[first + longest].start if first + longest < len(turns) else len(ids)
-        shift = chosen[0].start - prompt
-        window = [
-            _Written(turn.start - shift, turn.stop - shift, turn.trained and place >= learnt_from)
-            for place, turn in enumerate(chosen)
+    """The segment whole, or windows of at most `longest` turns, each with the prompt."""
+    for first, last, learnt_from in windows(len(turns), longest):
+        window_ids, chosen = _cut(ids, turns, first, last)
+        learnt = [
+            replace(turn, trained=turn.trained and place >= learnt_from) for place, turn in enumerate(chosen, first)
         ]
-        yield ids[:prompt] + ids[chosen[0].start : end], window
+        yield window_ids, learnt
+
+
+def _cut(ids: tuple[int, ...], turns: list[_Written], first: int, last: int) -> tuple[tuple[int, ...], list[_Written]]:
+    """The prompt and turns `first` to `last - 1` of a segment, with what follows the last of them."""
+    if not turns:
+        return ids, turns
+    prompt, start = turns[0].start, turns[first].start
+    end = turns[last].start if last < len(turns) else len(ids)
+    shift = start - prompt
+    moved = [replace(turn, start=turn.start - shift, stop=turn.stop - shift) for turn in turns[first:last]]
+    return ids[:prompt] + ids[start:end], moved
 
 
 def _example(episode: Episode, ids: tuple[int, ...], turns: list[_Written], source: str) -> Example | None:

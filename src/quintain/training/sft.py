@@ -1,22 +1,18 @@
-"""Supervised fine-tuning on episodes: behaviour cloning of the agent's own tokens."""
+"""Supervised fine-tuning: behaviour cloning of the agent's own tokens."""
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from quintain.interface.dialects.base import Dialect
-from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
-from quintain.interface.tools import Toolset
 from quintain.training.checkpoint import atomic_folder
 from quintain.training.config import SUMMARY, SFTConfig
-from quintain.training.examples import episode_examples
 from quintain.training.loop import Batches, train
 from quintain.training.lora import add_lora, merge
 from quintain.training.objective import cross_entropy
@@ -41,43 +37,22 @@ class Trained:
     seconds: float
 
 
-def run_sft(
-    config: SFTConfig,
-    episodes: Iterable[Episode],
-    model: Any,
-    out: Path,
-    *,
-    dialect: Dialect | None = None,
-    toolset: Toolset | None = None,
-    tokenizer: Any = None,
-) -> Trained:
-    """Fine-tunes a model on episodes, in place; resumes an interrupted run from `out`.
-
-    Args:
-        config: settings.
-        episodes: what to imitate, chosen by the caller.
-        model: a transformers causal LM.
-        out: folder of the run: `metrics.jsonl`, `checkpoints/`, `model/`, and `adapter/` with LoRA.
-        dialect: renders episodes without tokens.
-        toolset: of those episodes.
-        tokenizer: saved beside the weights.
-
-    Raises:
-        InputError: no episode yields an example with loss.
-        DivergenceError: the loss is no number any more.
-    """
-    examples = [
-        example
-        for episode in episodes
-        for example in episode_examples(episode, window_turns=config.window_turns, dialect=dialect, toolset=toolset)
-    ]
-    return train_examples(config, examples, model, out, tokenizer=tokenizer)
-
-
 def train_examples(
     config: SFTConfig, examples: Sequence[Example], model: Any, out: Path, *, tokenizer: Any = None
 ) -> Trained:
-    """`run_sft` on ready-made examples."""
+    """Fine-tunes a model on examples, in place; resumes an interrupted run from `out`.
+
+    Args:
+        config: settings.
+        examples: what to imitate, chosen by the caller.
+        model: a transformers causal LM.
+        out: folder of the run: `metrics.jsonl`, `checkpoints/`, `model/`, and `adapter/` with LoRA.
+        tokenizer: saved beside the weights.
+
+    Raises:
+        InputError: there is no example.
+        DivergenceError: the loss is no number any more.
+    """
     if not examples:
         raise InputError("nothing to train on: no episode has a well-formed turn")
     if config.lora_rank:
