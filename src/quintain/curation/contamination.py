@@ -1,0 +1,176 @@
+"""The contamination scan: which items of a corpus give away tasks of an evaluation, and where.
+
+Four signs, each a reason of its own in the verdict:
+
+- `canary`: a string that stands in a sealed pool and nowhere else.
+- `same text`: an item is the prompt, but for case and spacing.
+- `verbatim run`: 13 words in a row are those of a task (Brown et al. 2020, appendix C); half of a shorter text.
+- `overlap`: in one stretch of the item, the weighed share of a task's runs of 2 tokens is high. The stretch is
+  found by runs of 5 tokens with numbers masked; order, numbers, and missing parts change the share little.
+
+Template wording weighs nothing (`leak_index`), so siblings of one template are not taken for leaks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from quintain.curation.leak_index import PAIR, SEED, LeakIndex, Part
+from quintain.curation.tokens import Tokens, grams, tokenize
+
+Reason = Literal["canary", "same text", "verbatim run", "overlap"]
+
+BATCH = 1 << 18
+"""Characters looked at together: the arrays stay in the processor's cache."""
+STRICT_BELOW, LOOSE_FROM = 8, 20
+"""A part of up to 8 words has to match in full; from 20 words on a share of `LOOSE` is enough."""
+STRICT, LOOSE = 0.98, 0.5
+WORTH_A_LOOK = 0.1
+"""Share of a part's runs of 5 tokens below which a stretch is not compared any further."""
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One piece of a corpus: a document, a statement, a prompt, a tool result.
+
+    Attributes:
+        where: file and place, for a person.
+        text: what is scanned.
+    """
+
+    where: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """An item that gives a task away.
+
+    Attributes:
+        where: the item.
+        pool: the pool.
+        task: id of the task.
+        field: `prompt` or `answer`.
+        reason: the sign.
+        share: weighed share of the part that was found, in [0, 1].
+        found: the stretch of the item.
+        original: the task's text.
+    """
+
+    where: str
+    pool: str
+    task: str
+    field: str
+    reason: Reason
+    share: float
+    found: str
+    original: str
+
+
+class Scanner:
+    """Scans a stream of items.
+
+    Args:
+        index: of the tasks.
+        canaries: pools by their canary.
+    """
+
+    def __init__(self, index: LeakIndex, canaries: Mapping[str, str] | None = None) -> None:
+        self.index = index
+        self.canaries = dict(canaries or {})
+        self._prompts = {_plain(task.prompt): (task, pool) for pool, tasks in index.pools.items() for task in tasks}
+        self._longest = max((len(text) for text in self._prompts), default=0)
+        self.bytes = 0
+
+    def scan(self, items: Iterable[Item]) -> Iterator[Finding]:
+        """Findings in the order of the items; memory stays the same however long the stream is."""
+        for batch in _batches(items):
+            yield from self._batch(batch)
+
+    def _batch(self, items: list[Item]) -> list[Finding]:
+        found = [one for item in items for one in self._plain_signs(item)]
+        found += self._overlaps(items)
+        best: dict[tuple[str, str, str], Finding] = {}
+        for one in found:
+            best.setdefault((one.where, one.pool, one.task), one)
+        return list(best.values())
+
+    def _plain_signs(self, item: Item) -> Iterator[Finding]:
+        self.bytes += len(item.text) if item.text.isascii() else len(item.text.encode("utf-8", "replace"))
+        for canary, pool in self.canaries.items():
+            if canary in item.text:
+                yield Finding(item.where, pool, "", "canary", "canary", 1.0, canary, canary)
+        if len(item.text) <= 2 * self._longest and (known := self._prompts.get(_plain(item.text))):
+            task, pool = known
+            yield Finding(item.where, pool, task.id, "prompt", "same text", 1.0, item.text, task.prompt)
+
+    def _overlaps(self, items: list[Item]) -> Iterator[Finding]:
+        tokens = tokenize([item.text for item in items])
+        for number, first, last in _stretches(tokens, self.index):
+            part = self.index.parts[number]
+            text = int(tokens.text_of(np.array([first]))[0])
+            slack = max(SEED, part.length - (last - first))  # for wording, and for pieces of a reordered text
+            begin = max(int(tokens.bounds[text]), first - slack)
+            end = min(int(tokens.bounds[text + 1]), last + SEED + slack)
+            found = _compare(part, tokens, begin, end)
+            if found is not None:
+                reason, share = found
+                stretch = tokens.excerpt(begin, end - 1)
+                yield Finding(items[text].where, part.pool, part.task.id, part.field, reason, share, stretch, part.text)
+
+
+def _stretches(tokens: Tokens, index: LeakIndex) -> Iterator[tuple[int, int, int]]:
+    """Part, first and last run of every stretch of a text in which enough runs of a part's lie close together."""
+    at, part, share = index.lookup(grams(tokens.masked, SEED))
+    text = tokens.text_of(at)
+    within = text == tokens.text_of(at + SEED - 1)
+    order = np.lexsort((at[within], part[within], text[within]))
+    at, part, share, text = (one[within][order] for one in (at, part, share, text))
+    if not len(at):
+        return
+    begins = np.concatenate(
+        ([True], (np.diff(text) != 0) | (np.diff(part) != 0) | (np.diff(at) > index.reach[part[1:]]))
+    )
+    first = np.flatnonzero(begins)
+    last = np.concatenate((first[1:], [len(at)])) - 1
+    worth = np.add.reduceat(share, first) >= WORTH_A_LOOK
+    yield from zip(part[first[worth]].tolist(), at[first[worth]].tolist(), at[last[worth]].tolist(), strict=True)
+
+
+def _compare(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, float] | None:
+    """Why a stretch of tokens gives a part away, and the share of it that was found; None if it does not."""
+    pairs = set(grams(tokens.masked[begin:end], PAIR).tolist())
+    # Of the content alone: siblings share the rest. Of all: a document on the task's subject has some of the content.
+    share = min(sum(one[run] for run in one.keys() & pairs) for one in (part.pairs, part.content))
+    if not part.long.isdisjoint(grams(tokens.raw[begin:end], part.run).tolist()):
+        return "verbatim run", round(share, 3)
+    return ("overlap", round(share, 3)) if share >= needed(part) else None
+
+
+def needed(part: Part) -> float:
+    """Share of a part that has to be found: all of a short one, less of a long one (as `decon` does)."""
+    if part.whole:
+        return STRICT
+    slope = (part.words - STRICT_BELOW) / (LOOSE_FROM - STRICT_BELOW)
+    return STRICT + (LOOSE - STRICT) * min(1.0, max(0.0, slope))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    batch: list[Item] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += len(item.text) + 1
+        if size >= BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

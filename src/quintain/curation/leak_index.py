@@ -1,0 +1,196 @@
+"""What of an evaluation's tasks would give them away: runs of 5 tokens, weighed by how few tasks share them.
+
+The design follows `decon` (allenai/decon, `doc/simple.md`): an inverted index over the evaluation only,
+while the corpus streams past; runs weighed by inverse document frequency; short texts need a fuller match.
+What differs: documents are counted by *cluster*, and a run that tasks of several clusters share **within one
+template** is the template's wording and weighs nothing. Tasks made by one template share their wording by
+design, in training and in evaluation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quintain.curation.tokens import Hashes, Positions, grams, tokenize
+from quintain.interface.tasks import Task
+
+SEED = 5
+"""Tokens of a run that starts a comparison."""
+PAIR = 2
+"""Tokens of the runs compared then: short, so that order, numbers and missing parts matter little."""
+LONG = 13
+"""Words in a row whose verbatim copy is a leak by itself (Brown et al. 2020, appendix C)."""
+HALVED_FROM = 16
+"""From this many words on, half of the text is enough. In shorter ones 8 words are a template's wording too often."""
+WORDING = 3
+"""Clusters of one template that share a run make it wording; two may be copies of one another."""
+LEAST_CONTENT = 0.25
+"""A part with a smaller share of runs of its own is compared by all of them, and has to match fully."""
+ANSWER_TOKENS = 16
+"""Texts in answers are indexed from this length on: shorter ones are facts, which a corpus may state."""
+
+Weights = dict[int, float]
+"""Share of a text's weight by the hash of a run; they add up to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One text of a task.
+
+    Attributes:
+        task: its task.
+        pool: name of the pool.
+        field: `prompt` or `answer`.
+        text: the text itself.
+        length: its tokens.
+        words: its words; two characters of a script without spaces count as one.
+        pairs: shares of its runs of 2 tokens, wording included.
+        content: shares of its runs of 2 tokens that are not wording.
+        seeds: shares of its runs of 5 tokens that are not wording.
+        run: tokens of a verbatim run that is a leak by itself.
+        long: hashes of its runs of that length that hold content.
+        whole: nearly all of it is wording, so only a full match counts.
+    """
+
+    task: Task
+    pool: str
+    field: str
+    text: str
+    length: int
+    words: float
+    pairs: Weights
+    content: Weights
+    seeds: Weights
+    run: int
+    long: frozenset[int]
+    whole: bool
+
+
+class LeakIndex:
+    """Inverted index from runs of 5 tokens to the parts that hold them.
+
+    Args:
+        pools: tasks by the name of their pool.
+        siblings: other tasks the same generator made, for training: they show what is a template's wording.
+
+    Attributes:
+        pools: as given.
+        parts: every indexed text.
+    """
+
+    def __init__(self, pools: Mapping[str, Sequence[Task]], siblings: Sequence[Task] = ()) -> None:
+        self.pools = pools
+        sources = [_Source(task, pool, *text) for pool in pools for task in pools[pool] for text in _texts(task)]
+        others = [_Source(task, "", "prompt", task.prompt) for task in siblings]
+        self.parts = _parts(sources + others)[: len(sources)]
+        rows = sorted(
+            (run, number, share) for number, part in enumerate(self.parts) for run, share in part.seeds.items()
+        )
+        self.reach = np.array([part.length for part in self.parts], np.int64)
+        self._part = np.array([row[1] for row in rows], np.int64)
+        self._share = np.array([row[2] for row in rows], np.float64)
+        hashes = np.array([row[0] for row in rows], np.uint64)
+        self._keys, first, counts = np.unique(hashes, return_index=True, return_counts=True)
+        self._first, self._counts = first.astype(np.int64), counts.astype(np.int64)
+        bits = min(24, max(12, (32 * len(self._keys)).bit_length()))
+        self._shift = np.uint64(64 - bits)
+        self._table = np.zeros(1 << bits, np.bool_)  # a miss here, the usual case, costs one look
+        self._table[self._keys >> self._shift] = True
+
+    def lookup(self, hashes: Hashes) -> tuple[Positions, Positions, NDArray[np.float64]]:
+        """Where a sequence of hashes of 5 tokens meets the index.
+
+        Returns:
+            position in the sequence, number of the part, and the run's share of that part, a row per pair `[H]`.
+        """
+        at = np.flatnonzero(self._table[hashes >> self._shift])
+        slot = np.searchsorted(self._keys, hashes[at])
+        found = self._keys[np.minimum(slot, len(self._keys) - 1)] == hashes[at]
+        at, slot = at[found], slot[found]
+        counts = self._counts[slot]
+        begins = np.cumsum(counts) - counts
+        rows = np.repeat(self._first[slot] - begins, counts) + np.arange(counts.sum())
+        return np.repeat(at, counts), self._part[rows], self._share[rows]
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    task: Task
+    pool: str
+    field: str
+    text: str
+
+
+def _parts(sources: Sequence[_Source]) -> list[Part]:
+    tokens = tokenize([source.text for source in sources])
+    spans = list(pairwise(tokens.bounds.tolist()))
+    masked = [tokens.masked[first:last] for first, last in spans]
+    _, seeds, whole = _weigh([grams(one, SEED).tolist() for one in masked], sources)
+    pairs, content, _ = _weigh([grams(one, PAIR).tolist() for one in masked], sources)
+    parts = []
+    for number, (first, last) in enumerate(spans):
+        source, words = sources[number], float(tokens.words[first:last].sum())
+        run = _run_tokens(last - first, words)
+        long = _long_runs(tokens.raw[first:last], masked[number], {} if whole[number] else seeds[number], run)
+        found = (last - first, words, pairs[number], content[number], seeds[number], run, long, whole[number])
+        parts.append(Part(source.task, source.pool, source.field, source.text, *found))
+    return parts
+
+
+def _weigh(
+    runs: Sequence[Sequence[int]], sources: Sequence[_Source]
+) -> tuple[list[Weights], list[Weights], list[bool]]:
+    """Shares of every text's runs, of its runs that are not wording, and which texts are nearly all wording."""
+    tasks = [source.task for source in sources]
+    held = {(run, task.template, task.cluster) for found, task in zip(runs, tasks, strict=True) for run in found}
+    by_template = Counter((run, template) for run, template, _ in held)
+    clusters = Counter(run for run, _ in {(run, cluster) for run, _, cluster in held})
+    total = len({task.cluster for task in tasks})
+    shares, content, whole = [], [], []
+    for found, task in zip(runs, tasks, strict=True):
+        weights = {run: math.log1p(total / clusters[run]) for run in found}
+        own = {run: weight for run, weight in weights.items() if by_template[run, task.template] < WORDING}
+        whole.append(len(own) < LEAST_CONTENT * len(weights))
+        shares.append(_shares(weights))
+        content.append(shares[-1] if whole[-1] else _shares(own))
+    return shares, content, whole
+
+
+def _shares(weights: Weights) -> Weights:
+    total = sum(weights.values())
+    return {run: weight / total for run, weight in weights.items()}
+
+
+def _run_tokens(length: int, words: float) -> int:
+    """Tokens of 13 words, or of half of a text of 16 to 26."""
+    return math.ceil((LONG if words < HALVED_FROM else min(LONG, words / 2)) * length / max(1.0, words))
+
+
+def _long_runs(raw: Hashes, masked: Hashes, seeds: Weights, n: int) -> frozenset[int]:
+    """Verbatim runs of n tokens in which at least one run of 5 has weight."""
+    runs = grams(raw, n)
+    if not len(runs):
+        return frozenset()
+    weighs = np.array([run in seeds for run in grams(masked, SEED).tolist()], np.int64)
+    held = np.convolve(weighs, np.ones(n - SEED + 1, np.int64), "valid") > 0
+    return frozenset(runs[held].tolist())
+
+
+def _texts(task: Task) -> list[tuple[str, str]]:
+    """The texts of a task that would give it away, with the field they stand in."""
+    answers = [text for text in _strings(task.answer) if tokenize([text]).bounds[-1] >= ANSWER_TOKENS]
+    return [("prompt", task.prompt), *(("answer", text) for text in answers)]
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [text for item in items for text in _strings(item)]

@@ -1,0 +1,130 @@
+"""The scan finds leaks in text that is really there, and takes siblings of a template for what they are."""
+
+from __future__ import annotations
+
+import pydoc_data.topics as manual
+
+import pytest
+
+from quintain.curation.contamination import Item, Scanner
+from quintain.curation.leak_index import LeakIndex
+from quintain.interface.tasks import Task
+from quintain.worlds.desk.tasks import generate
+
+PROMPT = (
+    "A grocer in Lyon sells 14 crates of apricots on Monday and twice as many on Tuesday. "
+    "Each crate holds 36 apricots and costs 9 euros. How much money did she take in both days together?"
+)
+CHINESE = (
+    "里昂的一位水果商星期一卖出14箱杏子，星期二卖出的是它的两倍。每箱装36个杏子，售价9欧元。她两天一共收入多少钱？"
+)
+POOL = [
+    Task("grocer", "shop", PROMPT, answer="378"),
+    Task("grocer-zh", "shop", CHINESE, answer="378"),
+    Task("other", "shop", "Which of the three bridges over the Saone in Lyon is the oldest one, and who had it built?"),
+]
+MANUAL = "\n".join(manual.topics.values())
+
+
+def scan(text: str, pool: list[Task] = POOL, siblings: list[Task] | None = None) -> dict[str, str]:
+    """Reasons by the task that is given away by one item."""
+    scanner = Scanner(LeakIndex({"eval": pool}, siblings or []))
+    return {one.task: one.reason for one in scanner.scan([Item("here", text)])}
+
+
+def inside(text: str) -> str:
+    return f"{MANUAL[:5000]} {text} {MANUAL[5000:9000]}"
+
+
+@pytest.mark.parametrize(
+    ("leak", "task"),
+    [
+        (PROMPT, "grocer"),
+        (PROMPT.upper().replace(" ", "  "), "grocer"),
+        (PROMPT.replace("14", "25").replace("36", "1,250").replace("9", "8.5"), "grocer"),
+        (PROMPT[: len(PROMPT) * 6 // 10], "grocer"),
+        (PROMPT[len(PROMPT) * 4 // 10 :], "grocer"),
+        (" ".join(reversed(PROMPT.split(". "))), "grocer"),
+        (CHINESE, "grocer-zh"),
+        (CHINESE.replace("14", "25").replace("36", "50"), "grocer-zh"),
+        (CHINESE[: len(CHINESE) * 6 // 10], "grocer-zh"),
+        ("。".join(reversed(CHINESE.split("。"))), "grocer-zh"),
+    ],
+    ids=["verbatim", "case", "numbers", "start", "end", "order", "zh", "zh numbers", "zh start", "zh order"],
+)
+def test_a_leak_inside_a_manual_is_found_and_names_its_task(leak, task):
+    assert list(scan(inside(leak))) == [task]
+
+
+def test_a_manual_without_a_leak_is_clean():
+    assert scan(MANUAL) == {}
+
+
+def test_a_finding_shows_both_texts_side_by_side():
+    (found,) = Scanner(LeakIndex({"eval": POOL})).scan([Item("notes.txt:1", inside(PROMPT))])
+    assert (found.where, found.pool, found.field, found.original) == ("notes.txt:1", "eval", "prompt", PROMPT)
+    assert PROMPT in found.found
+    assert len(found.found) < 2 * len(PROMPT)
+    assert found.share == pytest.approx(1.0)
+
+
+def test_thirteen_words_in_a_row_are_enough():
+    words = PROMPT.split()
+    assert scan(inside(" ".join(words[5:18]))) == {"grocer": "verbatim run"}
+    assert scan(inside(" ".join(words[5:10]))) == {}
+
+
+def test_the_words_alone_are_not_enough():
+    shuffled = " ".join(sorted(PROMPT.split()))
+    assert scan(inside(shuffled)) == {}
+
+
+def test_a_prompt_too_short_for_runs_is_found_as_a_whole_item():
+    pool = [Task(f"sum-{n}", "counter", f"{n} + 1?") for n in range(40)]
+    assert scan(" 17 +  1? ", pool) == {"sum-17": "same text"}
+    assert scan("170 + 1?", pool) == {}
+
+
+def test_a_long_answer_is_a_leak_too_but_a_short_fact_is_not():
+    sheet = "First multiply the crates of both days, then the price of a crate with their number, and add nothing more."
+    pool = [Task("a", "shop", "How much?", answer={"said": sheet, "number": "378 euros"})]
+    assert scan(inside(sheet), pool) == {"a": "verbatim run"}
+    assert scan(inside("378 euros"), pool) == {}
+
+
+def test_a_canary_is_found_wherever_it_stands():
+    scanner = Scanner(LeakIndex({"eval": POOL}), {"quintain-canary-0f3a": "eval"})
+    (found,) = scanner.scan([Item("x", "a"), Item("y", "tags: quintain-canary-0f3a.")])
+    assert (found.where, found.pool, found.reason) == ("y", "eval", "canary")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_training_tasks_of_the_same_templates_are_no_leaks(language):
+    pool, training = generate("eval", 60, 7, [language]), generate("train", 150, 1, [language])
+    scanner = Scanner(LeakIndex({"eval": pool}, training))
+    assert list(scanner.scan(Item(task.id, task.prompt) for task in training)) == []
+    found = {one.task for one in scanner.scan(Item(task.id, inside(task.prompt)) for task in pool)}
+    assert len(found) >= 0.95 * len(pool)
+
+
+def test_a_document_about_a_tasks_subject_is_no_leak():
+    pool = generate("eval", 24, 7, ["zh"])
+    assert scan("阿尔巴尼亚的首都是地拉那。人口二百多万。", pool) == {}
+
+
+def test_a_stream_is_read_as_it_comes_and_findings_keep_its_order():
+    read: list[int] = []
+
+    def stream():
+        for number in range(400):
+            read.append(number)
+            yield Item(str(number), inside(PROMPT) if number in (0, 399) else MANUAL[:9000])
+
+    findings = Scanner(LeakIndex({"eval": POOL})).scan(stream())
+    assert next(findings).where == "0"
+    assert len(read) < 100
+    assert [one.where for one in findings] == ["399"]
+
+
+def test_no_pool_finds_nothing():
+    assert scan(PROMPT, []) == {}
