@@ -15,6 +15,7 @@ from pydantic_core import PydanticUndefined
 
 from quintain import recipe as recipes
 from quintain.curation.config import CurationConfig
+from quintain.inference.endpoint_config import EndpointConfig, ExampleSection, PromptConfig
 from quintain.interface.dialects import NAMES
 from quintain.interface.records import SCHEMA
 from quintain.training.config import CPTConfig, RopeConfig, SFTConfig
@@ -107,6 +108,9 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.EvalStage: '`kind = "eval"`',
     CPTConfig: "`train` of a cpt stage",
     RopeConfig: "`rope` of a cpt stage",
+    EndpointConfig: "`endpoint` of an eval stage",
+    PromptConfig: "`prompt` of an eval stage",
+    ExampleSection: "`examples` of a prompt",
     SFTConfig: "`train` of an sft stage",
     GRPOConfig: "`train` of a grpo stage",
     RewardConfig: "`reward` of a grpo stage",

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain import __version__
-from quintain.interface.errors import QuintainError
+from quintain.interface.errors import InputError, QuintainError
 from quintain.progress import say
 
 Command = Callable[[argparse.Namespace], int]
@@ -83,6 +83,13 @@ def _add_look_commands(commands: Any) -> None:
     )
     one.add_argument("recipe", type=Path, metavar="RECIPE", help="names world, budget and pools")
     one.add_argument("--model", default=None, help="path or hub id (default: the recipe's base model)")
+    one.add_argument("--agent", default=None, metavar="openai:MODEL", help="a model behind an OpenAI-compatible server")
+    one.add_argument(
+        "--base-url", default=None, metavar="URL", help="the server's address, such as http://localhost:8000/v1"
+    )
+    one.add_argument("--prompt", type=Path, default=None, metavar="FILE", help="TOML: instructions, examples, tools")
+    one.add_argument("--price-in", type=float, default=0.0, help="price of a million prompt tokens")
+    one.add_argument("--price-out", type=float, default=0.0, help="price of a million generated tokens")
     one.add_argument("--pool", default="eval", help="which pool of the recipe (default: eval)")
     one.add_argument("--samples", type=int, default=2, help="episodes per task (default: 2)")
     _add_out(one, "runs/eval")
@@ -97,6 +104,8 @@ def _add_look_commands(commands: Any) -> None:
     one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
     one.set_defaults(command=_report)
 
+    _add_comparisons(commands)
+
     one = commands.add_parser(
         "chat",
         help="ask a trained agent; its thoughts, calls and observations are shown",
@@ -106,6 +115,33 @@ def _add_look_commands(commands: Any) -> None:
     one.add_argument("--stage", default=None, help="which trained stage (default: the last; `base` for the base model)")
     one.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default)")
     one.set_defaults(command=_chat)
+
+
+def _add_comparisons(commands: Any) -> None:
+    one = commands.add_parser(
+        "compare",
+        help="hold evaluations against each other, paired by task",
+        description="Compares every evaluation with the first, task by task: models, prompts, examples, tools' "
+        "descriptions. Prints the difference with its 95 % interval, p-values as they are and adjusted for their "
+        "number, and what an episode cost.",
+    )
+    one.add_argument(
+        "runs", type=Path, nargs="+", metavar="RUN", help="a run's folder (its last eval stage), or RUN/STAGE"
+    )
+    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+    one.set_defaults(command=_compare)
+
+    one = commands.add_parser(
+        "gate",
+        help="exit 1 if a checkpoint is worse than its baseline",
+        description="Compares an evaluation with a baseline's, task by task, and exits with 1 if it is worse by more "
+        "than the margin beyond what chance explains. States the test, and the smallest loss that so many tasks find.",
+    )
+    one.add_argument("run", type=Path, metavar="RUN", help="the checkpoint's evaluation: a run's folder, or RUN/STAGE")
+    one.add_argument("--baseline", type=Path, required=True, metavar="RUN", help="the baseline's evaluation")
+    one.add_argument("--margin", type=float, default=0.03, help="loss of pass@1 that is put up with (default: 0.03)")
+    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+    one.set_defaults(command=_gate)
 
 
 def _add_tools(commands: Any) -> None:
@@ -148,7 +184,34 @@ def _eval(options: argparse.Namespace) -> int:
     from quintain.commands import evaluate
 
     arguments = (options.recipe, options.model, options.pool, options.samples, Path(options.out))
-    return _finish(lambda: evaluate(*arguments), options.json)
+    return _finish(lambda: evaluate(*arguments, endpoint=_endpoint(options), prompt=options.prompt), options.json)
+
+
+def _endpoint(options: argparse.Namespace) -> dict[str, Any] | None:
+    """Keys of the `endpoint` table that `--agent` stands for."""
+    if options.agent is None and options.base_url is not None:
+        raise InputError("--base-url needs --agent openai:MODEL: which of the server's models?")
+    if options.agent is None:
+        return None
+    kind, _, model = options.agent.partition(":")
+    if kind != "openai" or not model:
+        raise InputError(f"--agent {options.agent!r} must be spelled openai:MODEL")
+    table = {"model": model, "price_in": options.price_in, "price_out": options.price_out}
+    return table if options.base_url is None else {**table, "url": options.base_url}
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from quintain.comparison import compare_runs
+
+    return _finish(lambda: compare_runs(options.runs), options.json)
+
+
+def _gate(options: argparse.Namespace) -> int:
+    from quintain.comparison import gate_runs
+
+    found: dict[str, Any] = {}
+    _finish(lambda: found.update(gate_runs(options.run, options.baseline, options.margin)) or found, options.json)
+    return 0 if found["passed"] else 1
 
 
 def _report(options: argparse.Namespace) -> int:

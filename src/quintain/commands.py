@@ -8,7 +8,7 @@ from typing import Any
 from quintain.interface.errors import InputError
 from quintain.pipeline import Finished, run_recipe
 from quintain.progress import say
-from quintain.recipe import TRAINING, Recipe, load_recipe, recipe_from_table
+from quintain.recipe import TRAINING, Recipe, load_recipe, read_toml, recipe_from_table
 from quintain.reporting import report
 from quintain.stages import STAGES
 from quintain.workshop import LOCK, Workshop
@@ -36,12 +36,42 @@ def quickstart(folder: Path, minutes: float | None) -> dict[str, Any]:
     return _run(recipe, path.read_text(encoding="utf-8"), path.parent, folder)
 
 
-def evaluate(path: Path, model: str | None, pool: str, samples: int, folder: Path) -> dict[str, Any]:
-    """Measures one model on a pool of a recipe."""
+def evaluate(
+    path: Path,
+    model: str | None,
+    pool: str,
+    samples: int,
+    folder: Path,
+    *,
+    endpoint: dict[str, Any] | None = None,
+    prompt: Path | None = None,
+) -> dict[str, Any]:
+    """Measures one model on a pool of a recipe.
+
+    Args:
+        path: the recipe.
+        model: path or hub id; None for the recipe's base model.
+        pool: name of the pool.
+        samples: episodes per task.
+        folder: of the run.
+        endpoint: keys of an `endpoint` table: a model behind a server is measured instead.
+        prompt: a TOML file with what the endpoint is told, as a `prompt` table.
+
+    Raises:
+        InputError: the recipe, the prompt file or the endpoint is wrong, or both kinds of model are given.
+    """
     table = load_recipe(path).model_dump(mode="json", exclude_none=True)
+    if model is not None and endpoint is not None:
+        raise InputError("give either --model or --agent: one agent is measured at a time")
     if model is not None:
         table["model"]["base"] = model
-    table["stages"] = [{"kind": "eval", "name": "eval", "pool": pool, "samples": samples}]
+    stage: dict[str, Any] = {"kind": "eval", "name": "eval", "pool": pool, "samples": samples}
+    if endpoint is not None:
+        # a server's model may write far more than a small one in this process
+        stage |= {"endpoint": endpoint, "sampling": {"max_tokens": 1024}}
+    if prompt is not None:
+        stage["prompt"] = read_toml(prompt, "prompt file not found")
+    table["stages"] = [stage]
     table["targets"] = []  # they are about the recipe's own stages
     return _run(recipe_from_table(table, str(path)), path.read_text(encoding="utf-8"), path.parent, folder)
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from quintain.curation.config import CurationConfig
 from quintain.harness.faults import FaultPlan, Wordings
+from quintain.inference.endpoint_config import EndpointConfig, PromptConfig
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.faults import KINDS, FaultKind
@@ -231,7 +232,17 @@ class EvalStage(Stage):
     """Episodes per task: pass@1 is their mean, pass@k needs at least k."""
     faults: str | None = None
     """Name of a `[faults.NAME]`: the report then measures recovery."""
+    endpoint: EndpointConfig | None = None
+    """An OpenAI-compatible server that is measured in place of `model`."""
+    prompt: PromptConfig = PromptConfig()
+    """What the endpoint is told beside the task."""
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
+
+    @model_validator(mode="after")
+    def _prompt_has_an_endpoint(self) -> EvalStage:
+        if self.endpoint is None and self.prompt != PromptConfig():
+            raise ValueError("`prompt` is told to an `endpoint`; a model of a recipe reads what it was trained on")
+        return self
 
 
 class RecoverStage(Stage):
@@ -370,13 +381,7 @@ def load_recipe(path: Path) -> Recipe:
     Raises:
         InputError: the file is missing, is no TOML, or a key is unknown or of the wrong type.
     """
-    if not path.is_file():
-        raise InputError(f"recipe not found: {path}")
-    try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path}: not valid TOML: {error}") from None
-    recipe = recipe_from_table(table, str(path))
+    recipe = recipe_from_table(read_toml(path, "recipe not found"), str(path))
     for name, pool in recipe.pools.items():
         if pool.file is not None and not (path.parent / pool.file).is_file():
             raise InputError(f"{path}: pools.{name}.file: no such file: {path.parent / pool.file}")
@@ -386,6 +391,20 @@ def load_recipe(path: Path) -> Recipe:
                 where = f"{path}: stage {stage.name!r}: text"
                 raise InputError(f"{where}: no such file or folder: {path.parent / reference}")
     return recipe
+
+
+def read_toml(path: Path, missing: str) -> dict[str, Any]:
+    """A TOML file; `missing` is the message where there is none.
+
+    Raises:
+        InputError: it is missing, or no TOML.
+    """
+    if not path.is_file():
+        raise InputError(f"{missing}: {path}")
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(f"{path}: not valid TOML: {error}") from None
 
 
 def recipe_from_table(table: dict[str, Any], where: str) -> Recipe:

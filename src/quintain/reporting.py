@@ -132,10 +132,10 @@ def _stage(folder: Path, manifest: dict[str, Any], episodes: Sequence[Episode]) 
     if manifest["kind"] == "eval":
         tasks = sum(1 for _ in (folder / "pools" / f"{stage['pool']}.jsonl").open(encoding="utf-8"))
         evaluation = summarise(episodes, planned=tasks * stage["samples"])
-    kind = stage.get("model", "") if manifest["kind"] == "eval" else manifest["kind"]
+    base = manifest["kind"] == "eval" and stage["model"] == "base" and not stage.get("endpoint")
     return StageReport(
         name=manifest["name"],
-        kind="base" if kind == "base" else manifest["kind"],
+        kind="base" if base else manifest["kind"],
         evaluation=evaluation,
         metrics=_so_far(read_metrics(folder / manifest["name"])),
         seconds=manifest["seconds"],

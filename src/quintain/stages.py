@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from quintain.continual import cpt
 from quintain.curating import curate, is_curated, lesson_examples
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
+from quintain.inference.endpoint_config import EndpointConfig
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.failures import recovered
@@ -85,10 +87,14 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
 def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, Any]:
     """Measures a model on a pool: `samples` episodes per task."""
     tasks = workshop.pool(stage.pool)
-    episodes = play_policy(workshop, stage, workshop.policy(stage.model), folder)
+    if stage.endpoint is not None:
+        episodes = play_endpoint(workshop, stage, stage.endpoint, folder)
+    else:
+        episodes = play_policy(workshop, stage, workshop.policy(stage.model), folder)
     summary = summarise(episodes, planned=len(tasks) * stage.samples)
     write_json(folder / "evaluation.json", summary.to_json())
-    return {"model": stage.model, "line": headline(summary)}
+    model = stage.endpoint.model if stage.endpoint else stage.model
+    return {"model": model, "line": headline(summary)}
 
 
 STAGES: dict[str, StageFunction] = {
@@ -127,8 +133,33 @@ def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Pol
         engine.close()
 
 
-def play(workshop: Workshop, stage: RolloutStage | EvalStage, agent: Agent, folder: Path) -> list[Episode]:
-    """Plays a stage's pool into the folder's journal; goes on where an interrupted run stopped."""
+def play_endpoint(workshop: Workshop, stage: EvalStage, endpoint: EndpointConfig, folder: Path) -> list[Episode]:
+    """Plays a stage's pool with a model behind a server."""
+    from quintain.agents.chat import ChatAgent
+
+    agent = ChatAgent(endpoint, Sampling(**stage.sampling.model_dump()), stage.prompt, name=stage.name)
+    return play(workshop, stage, agent, folder, dialect="", close=agent.close)
+
+
+def play(
+    workshop: Workshop,
+    stage: RolloutStage | EvalStage,
+    agent: Agent,
+    folder: Path,
+    *,
+    dialect: str | None = None,
+    close: Callable[[], Awaitable[None]] | None = None,
+) -> list[Episode]:
+    """Plays a stage's pool into the folder's journal; goes on where an interrupted run stopped.
+
+    Args:
+        workshop: of the run.
+        stage: which pool, how many samples, which faults.
+        agent: who decides.
+        folder: of the stage.
+        dialect: digest of the dialect to record; None for the recipe's.
+        close: frees what the agent took, in the event loop that it ran in.
+    """
     tasks = workshop.pool(stage.pool)
     journal = Journal(folder / "journal")
     finished, unfinished = read_journal(journal.folder)
@@ -140,12 +171,17 @@ def play(workshop: Workshop, stage: RolloutStage | EvalStage, agent: Agent, fold
             wins += episode.success
             advance(1, f"{wins} succeed")
 
-        try:
-            return asyncio.run(
-                workshop.harness(journal, stage.faults).rollout(
+        async def rollout() -> list[Episode]:
+            try:
+                return await workshop.harness(journal, stage.faults, dialect).rollout(
                     tasks, agent, samples=stage.samples, done=finished, unfinished=unfinished, on_episode=count
                 )
-            )
+            finally:
+                if close is not None:
+                    await close()
+
+        try:
+            return asyncio.run(rollout())
         finally:
             journal.close()
 

@@ -103,8 +103,13 @@ class Workshop:
         for name in self.recipe.pools:
             save_tasks(self.folder / "pools" / f"{name}.jsonl", self.pool(name))
 
-    def harness(self, journal: Journal, faults: str | None = None) -> Harness:
+    def harness(self, journal: Journal, faults: str | None = None, dialect: str | None = None) -> Harness:
         """A harness that keeps this journal and injects the faults of that name.
+
+        Args:
+            journal: of the stage.
+            faults: name of a `[faults.NAME]`.
+            dialect: digest to record; the recipe's dialect by default, "" for an agent without tokens.
 
         Raises:
             InputError: the faults name a tool that the world does not have.
@@ -120,7 +125,7 @@ class Workshop:
             budget=recipe.budget.budget(),
             journal=journal,
             concurrency=recipe.concurrency,
-            dialect=digest_of(recipe.model.dialect),
+            dialect=digest_of(recipe.model.dialect) if dialect is None else dialect,
             seed=recipe.seed,
             faults=plan,
         )

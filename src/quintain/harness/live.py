@@ -272,6 +272,10 @@ class Live:
         used.context_tokens += len(action.context)
         if action.generation is not None:
             used.tokens += len(action.generation.ids)
+        if action.spent is not None:
+            used.tokens += action.spent.tokens
+            used.context_tokens += action.spent.context_tokens
+            used.price += action.spent.price
         done = self._own("milestones", lambda: dict(self.world.milestones(self.task)))
         for name in (name for name, is_done in done.items() if is_done):
             self.milestones.setdefault(name, len(self.turns) - 1)

@@ -295,4 +295,8 @@ def _usage_of(episode: Episode, turns: int) -> Usage:
         usage.format_errors += turn.malformed
         usage.context_tokens += len(turn.action.context)
         usage.tokens += len(turn.action.generation.ids) if turn.action.generation else 0
+        if turn.action.spent is not None:
+            usage.tokens += turn.action.spent.tokens
+            usage.context_tokens += turn.action.spent.context_tokens
+            usage.price += turn.action.spent.price
     return usage

@@ -71,6 +71,21 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What a turn used, as the server of an agent without tokens of its own counts it.
+
+    Attributes:
+        tokens: generated tokens.
+        context_tokens: tokens that came new into the agent's context.
+        price: in the currency of the configured prices.
+    """
+
+    tokens: int
+    context_tokens: int
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
 class Action:
     """One turn of the agent: calls, or an answer, or an error, exactly one of the three.
 
@@ -83,6 +98,7 @@ class Action:
         context: token ids added to the segment before this action was generated `[C]` (empty without tokens).
         generation: the engine's tokens, where a token engine produced the action.
         closing: token ids appended with weight 0 because the turn was cut before its end token.
+        spent: what it used, where there is no generation to count.
         discard: the agent starts a new segment with `context` instead of extending the last one, and why.
     """
 
@@ -94,6 +110,7 @@ class Action:
     context: tuple[int, ...] = ()
     generation: Generation | None = None
     closing: tuple[int, ...] = ()
+    spent: Spent | None = None
     discard: Literal["", "summary", "discard", "new_user"] = ""
 
     def __post_init__(self) -> None:

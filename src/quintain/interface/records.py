@@ -12,7 +12,7 @@ from typing import Any
 from quintain.interface.episode import Budget, Digests, Episode, Outcome, Segment, Span, Usage, Verdict
 from quintain.interface.errors import FormatError
 from quintain.interface.generation import Generation
-from quintain.interface.messages import Action, Call, Message, Observation, Turn, message
+from quintain.interface.messages import Action, Call, Message, Observation, Spent, Turn, message
 
 SCHEMA = 2
 
@@ -39,6 +39,7 @@ def turn_to_json(turn: Turn) -> dict[str, Any]:
         "context": action.context,
         "closing": action.closing,
         "discard": action.discard,
+        "spent": action.spent,
         "ids": made.ids if made else (),
         "logprobs": made.logprobs if made else (),
         "sampled_logprobs": made.sampled_logprobs if made else (),
@@ -83,6 +84,7 @@ def turn_from_json(record: dict[str, Any]) -> Turn:
         generation=made,
         closing=tuple(record["closing"]),
         discard=record["discard"],
+        spent=Spent(**record["spent"]) if record.get("spent") else None,  # older journals have none
     )
     return Turn(action, tuple(_observation_from_json(one) for one in record["observations"]))
 

@@ -1,0 +1,145 @@
+"""The client of any OpenAI-compatible chat server: one request, its retries, its price."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quintain.inference.endpoint_config import EndpointConfig
+from quintain.interface.errors import ContextFull, InfraError, InputError
+
+_REMEDIES = {
+    401: "set {key} to a valid key",
+    403: "the key in {key} may not use this model",
+    404: "check the address and the model's name",
+}
+_PER_MILLION = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenCall:
+    """A tool call as the server wrote it; `arguments` is JSON text, not checked yet."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What one request brought.
+
+    Attributes:
+        text: the message's content, or its refusal; "" if there is none.
+        calls: tool calls, in order.
+        finish: why it ended, as the server says: `stop`, `tool_calls`, `length`, `content_filter`.
+        prompt_tokens: as the server counts them; 0 where it doesn't.
+        completion_tokens: as the server counts them; 0 where it doesn't.
+        price: of both, by the prices of the configuration. Discounts for cached prompts are not known here.
+    """
+
+    text: str
+    calls: tuple[WrittenCall, ...]
+    finish: str
+    prompt_tokens: int
+    completion_tokens: int
+    price: float
+
+
+class Endpoint:
+    """Asks a chat server. One per event loop, as its connections are.
+
+    Rate limits, server errors, time-outs and lost connections are tried again by the official client, which waits
+    as the server asks or longer and longer.
+
+    Args:
+        config: where the server is.
+
+    Raises:
+        InputError: the package `openai` is missing.
+    """
+
+    def __init__(self, config: EndpointConfig) -> None:
+        try:
+            import openai
+        except ModuleNotFoundError:
+            raise InputError("endpoints need the package `openai`: pip install 'quintain[api]'") from None
+        self.config = config
+        self._errors = openai
+        self._client = openai.AsyncOpenAI(
+            # local servers ask for no key, the client does
+            api_key=os.environ.get(config.key) or "none",
+            base_url=config.url,
+            timeout=config.seconds,
+            max_retries=config.tries - 1,
+        )
+
+    async def complete(
+        self,
+        messages: Sequence[dict[str, Any]],
+        *,
+        max_tokens: int,
+        temperature: float,
+        tools: Sequence[dict[str, Any]] = (),
+        **options: Any,
+    ) -> Completion:
+        """One completion of a conversation.
+
+        Args:
+            messages: in the OpenAI form.
+            max_tokens: bound of the generated tokens.
+            temperature: of the sampling.
+            tools: in the OpenAI form; none leaves the key out.
+            options: further keys of the request, `top_p`, `seed`, `response_format`.
+
+        Raises:
+            InputError: the server refuses the key, the model or the request itself.
+            ContextFull: the conversation is longer than the model's context.
+            InfraError: no answer, or no chat completion, after all tries.
+        """
+        # The hosted API has replaced `max_tokens`, which is what most other servers know.
+        bound = "max_completion_tokens" if "api.openai.com" in self.config.url else "max_tokens"
+        request: dict[str, Any] = {**options, "temperature": temperature, bound: max_tokens, "messages": list(messages)}
+        if tools:
+            request["tools"] = list(tools)
+        try:
+            made = await self._client.chat.completions.create(model=self.config.model, **request)
+        except self._errors.APIStatusError as error:
+            raise self._refusal(error) from error
+        except self._errors.APIError as error:  # no connection, a time-out, a body that is no completion
+            raise InfraError(f"{self.config.url}: {_one_line(error)} after {self.config.tries} tries") from error
+        return self._read(made)
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._client.close()
+
+    def _refusal(self, error: Any) -> Exception:
+        status, text = int(error.status_code), _one_line(error)
+        if status >= 500 or status in (408, 409, 429):
+            return InfraError(f"{self.config.url}: {text} after {self.config.tries} tries")
+        if error.code == "context_length_exceeded" or "context length" in text.lower():
+            return ContextFull(f"{self.config.model}: {text}")
+        remedy = _REMEDIES.get(status, "the server refuses the request").format(key=self.config.key)
+        return InputError(f"{self.config.url}, model {self.config.model!r}: {text}; {remedy}")
+
+    def _read(self, made: Any) -> Completion:
+        if not getattr(made, "choices", None):
+            raise InfraError(f"{self.config.url}: the reply has no choices; is it a chat completions server?")
+        choice, usage = made.choices[0], made.usage
+        written = choice.message
+        calls = tuple(
+            WrittenCall(one.id or "", one.function.name or "", one.function.arguments or "")
+            for one in written.tool_calls or ()
+            if one.type == "function"
+        )
+        prompt, completion = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
+        price = (prompt * self.config.price_in + completion * self.config.price_out) * _PER_MILLION
+        text = written.content or getattr(written, "refusal", None) or ""
+        return Completion(text, calls, choice.finish_reason or "stop", prompt, completion, price)
+
+
+def _one_line(error: Any) -> str:
+    return " ".join(str(error.message).split())[:300]
