@@ -18,6 +18,7 @@ from quintain.curation.config import CurationConfig
 from quintain.inference.endpoint_config import EndpointConfig, ExampleSection, PromptConfig
 from quintain.interface.dialects import NAMES
 from quintain.interface.records import SCHEMA
+from quintain.recipe_tables import ProbeSection
 from quintain.training.config import CPTConfig, RopeConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
 from quintain.training.guard import GuardConfig
@@ -93,7 +94,7 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.TargetSection: "`[[targets]]`",
     recipes.ModelSection: "`[model]`",
     recipes.WorldSection: "`[world]`",
-    recipes.ProbeSection: "`[[world.probes]]`",
+    ProbeSection: "`[[world.probes]]`",
     recipes.BudgetSection: "`[budget]`",
     recipes.FaultsSection: "`[faults.NAME]`",
     recipes.PoolSection: "`[pools.NAME]`",

@@ -7,133 +7,28 @@ import tomllib
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from quintain.curation.config import CurationConfig
-from quintain.harness.faults import FaultPlan, Wordings
 from quintain.inference.endpoint_config import EndpointConfig, PromptConfig
-from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
-from quintain.interface.faults import KINDS, FaultKind
 from quintain.recipe_errors import explain, numbers
+from quintain.recipe_tables import (
+    BudgetSection,
+    FaultsSection,
+    ModelSection,
+    Name,
+    PoolSection,
+    SamplingSection,
+    Section,
+    WorldSection,
+)
 from quintain.synthesis.general import PYTHON_DOCS
 from quintain.training.config import CPTConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
 
 LARGEST = 2**53 - 1
 """Largest whole number that every reader of JSON keeps exactly."""
-
-
-class Section(BaseModel):
-    """A table of a recipe; unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class ModelSection(Section):
-    """`[model]`: what is trained and how it reads and writes."""
-
-    base: str = "smollm2-135m"
-    """Path, hub id, or `smollm2-135m` (the embedded default)."""
-    dialect: str = "hermes-compact"
-    """How messages look as tokens."""
-
-
-class ProbeSection(Section):
-    """`[[world.probes]]`: a call whose result shows what a tool's results look like, for `tools.lock`."""
-
-    tool: str
-    arguments: dict[str, Any] = {}
-
-
-class WorldSection(Section):
-    """`[world]`: where the agent acts."""
-
-    world: str = "quintain.worlds.desk:Desk"
-    """`module:Class`; the recipe's folder is on the import path."""
-    options: dict[str, Any] = {}
-    """Passed to the class."""
-    probes: list[ProbeSection] = []
-    """Calls run when the tools are locked, and again when they are checked."""
-
-
-Name = Annotated[str, Field(pattern=r"^\w[\w .-]*$")]
-"""What names a file or folder: begins with a letter or digit of any script, and can't leave the run's folder."""
-
-_BUDGET = Budget()
-
-
-class BudgetSection(Section):
-    """`[budget]`: what one episode may use; the defaults are those of `Budget`."""
-
-    turns: int = Field(_BUDGET.turns, ge=1)
-    tool_calls: int = Field(_BUDGET.tool_calls, ge=1)
-    tokens: int = Field(_BUDGET.tokens, ge=1)
-    seconds: float = Field(_BUDGET.seconds, gt=0)
-    call_seconds: float = Field(_BUDGET.call_seconds, gt=0)
-    observation_bytes: int = Field(_BUDGET.observation_bytes, ge=64)
-    format_errors: int = Field(_BUDGET.format_errors, ge=1)
-
-    def budget(self) -> Budget:
-        """As the harness takes it."""
-        return Budget(**self.model_dump())
-
-
-Share = Annotated[float, Field(ge=0, le=1)]
-
-_FAULTS = FaultPlan()
-
-
-class FaultsSection(Section):
-    """`[faults.NAME]`: what goes wrong on purpose in the stages that name it; the defaults are those of `FaultPlan`."""
-
-    episodes: Share = _FAULTS.episodes
-    rate: Share = _FAULTS.rate
-    tools: dict[str, Share] = {}
-    kinds: dict[FaultKind, Annotated[float, Field(gt=0)]] = {}
-    """Empty: all kinds, equally often."""
-    permanent: Share = _FAULTS.permanent
-    most: int = Field(_FAULTS.most, ge=1)
-    wordings: Wordings = _FAULTS.wordings
-    seed: int = _FAULTS.seed
-
-    def plan(self) -> FaultPlan:
-        """As the harness takes it."""
-        return FaultPlan(**{**self.model_dump(), "kinds": self.kinds or dict.fromkeys(KINDS, 1.0)})
-
-
-class PoolSection(Section):
-    """`[pools.NAME]`: a set of tasks, from a file or from the world's own generator."""
-
-    file: Path | None = Field(None, strict=False)
-    """JSON Lines of tasks, relative to the recipe."""
-    split: Literal["train", "eval"] | None = None
-    """Which side of the world's split by entity to generate from."""
-    count: int = Field(100, ge=1)
-    """Number of tasks to generate."""
-    seed: int = 0
-    """Seed of the generator."""
-    languages: list[str] = ["en"]
-    """Languages of the prompts."""
-    templates: list[str] = []
-    """Templates to generate from, by name, or `seen`, `held_out`, `long`; empty takes the split's short ones."""
-
-    @model_validator(mode="after")
-    def _one_source(self) -> PoolSection:
-        if (self.file is None) == (self.split is None):
-            raise ValueError("needs either `file` or `split`")
-        return self
-
-
-class SamplingSection(Section):
-    """`[sampling]` of a stage: how the model's tokens are drawn."""
-
-    temperature: float = Field(1.0, ge=0)
-    """1 measures the policy itself, the one reinforcement learning trains; 0 is greedy."""
-    top_p: float = Field(1.0, gt=0, le=1)
-    top_k: int = Field(0, ge=0)
-    max_tokens: int = Field(128, ge=1)
-    """Bound of one turn."""
 
 
 class Stage(Section):
