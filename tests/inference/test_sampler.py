@@ -76,6 +76,16 @@ def test_a_token_of_probability_zero_is_never_drawn() -> None:
     assert set(draws(Sampling(), 500, logits)) == {1, 3}
 
 
+@pytest.mark.parametrize("vocabulary", [3, 256, 512, 1000])
+def test_the_token_drawn_is_where_the_cumulative_distribution_passes_the_uniform_number(vocabulary: int) -> None:
+    logits = 3 * torch.randn(2, vocabulary, generator=torch.Generator().manual_seed(4))
+    cumulative = np.exp(logits.double().numpy()).cumsum(axis=1)
+    asks = [Ask(place % 2, Sampling(seed=5), "s", place) for place in range(300)]
+    for ask, drawn in zip(asks, draw(logits, asks), strict=True):
+        row = cumulative[ask.row]
+        assert drawn.token == np.searchsorted(row, uniform(5, "s", ask.position) * row[-1], side="right")
+
+
 def test_a_draw_does_not_depend_on_what_else_is_drawn() -> None:
     generator = torch.Generator().manual_seed(3)
     logits = torch.randn(5, 40, generator=generator)

@@ -217,7 +217,7 @@ class LocalEngine:
         rows, works = scheduler.works()
         logits = self._decoder.forward(scheduler.pool, works)
         wanted, draws, asks = scheduler.computed(rows, works)
-        drawn = draw(logits[wanted], asks) if asks else []
+        drawn = draw(logits if len(wanted) == len(works) else logits[wanted], asks) if asks else []
         computed = sum(work.count for work in works)
         self._stats = replace(
             self._stats,
