@@ -60,91 +60,95 @@ def draw(logits: Tensor, asks: Sequence[Ask]) -> list[Draw]:
     Returns:
         One draw per ask, in order.
     """
-    logprobs = torch.log_softmax(logits.float(), dim=-1)
     groups: dict[tuple[float, float, int], list[int]] = {}
     for index, ask in enumerate(asks):
         groups.setdefault((ask.sampling.temperature, ask.sampling.top_p, ask.sampling.top_k), []).append(index)
     draws: list[Draw | None] = [None] * len(asks)
     for (temperature, top_p, top_k), members in groups.items():
         chosen = [asks[index] for index in members]
-        for index, drawn in zip(members, _draw_alike(logprobs, chosen, temperature, top_p, top_k), strict=True):
+        for index, drawn in zip(members, _draw_alike(logits.float(), chosen, temperature, top_p, top_k), strict=True):
             draws[index] = drawn
     return [drawn for drawn in draws if drawn is not None]
 
 
-def _draw_alike(logprobs: Tensor, asks: Sequence[Ask], temperature: float, top_p: float, top_k: int) -> list[Draw]:
-    """Draws that share their sampling parameters; `logprobs` is `[R, V]`."""
+def _draw_alike(logits: Tensor, asks: Sequence[Ask], temperature: float, top_p: float, top_k: int) -> list[Draw]:
+    """Draws that share their sampling parameters; `logits` is `[R, V]`."""
     rows, where = torch.unique(torch.tensor([ask.row for ask in asks]), return_inverse=True)
-    where = where.to(logprobs.device)
-    table = logprobs if len(rows) == len(logprobs) else logprobs[rows.to(logprobs.device)]
+    where = where.to(logits.device)
+    table = logits if len(rows) == len(logits) else logits[rows.to(logits.device)]
     if temperature == 0:
         best, token = table.max(dim=-1)
-        pairs = zip(token[where].tolist(), best[where].tolist(), strict=True)
-        return [Draw(index, raw, 0.0) for index, raw in pairs]
-    scaled = table if temperature == 1 else torch.log_softmax(table / temperature, dim=-1)
+        raw = best - table.logsumexp(dim=-1)
+        return [
+            Draw(index, model, 0.0) for index, model in zip(token[where].tolist(), raw[where].tolist(), strict=True)
+        ]
+    scaled = table if temperature == 1 else table / temperature
     kept, ids = _cut(scaled, top_p, top_k)
+    # Normalised at the chosen tokens alone: a pass over the vocabulary costs as much as a layer of a small model.
+    peak = kept.amax(dim=-1, keepdim=True)
+    weights = (kept - peak).exp_()
+    mass = peak[:, 0] + weights.sum(dim=-1).log()
     numbers = [uniform(ask.sampling.seed, ask.session, ask.position) for ask in asks]
-    place = _invert(kept.exp(), where, torch.tensor(numbers, dtype=torch.float64, device=kept.device))
-    sampled = kept[where, place]
+    place = _invert(weights, where, torch.tensor(numbers, dtype=torch.float64, device=kept.device))
+    sampled = kept[where, place] - mass[where]
     token = place if ids is None else ids[where, place]
-    raw = table[where, token]
+    raw = sampled if kept is table else table[where, token] - table.logsumexp(dim=-1)[where]
     found = zip(token.tolist(), raw.tolist(), sampled.tolist(), strict=True)
     return [Draw(index, model, drawn) for index, model, drawn in found]
 
 
-def _invert(probabilities: Tensor, rows: Tensor, numbers: Tensor) -> Tensor:
+def _invert(weights: Tensor, rows: Tensor, numbers: Tensor) -> Tensor:
     """Where the cumulative sum of a row passes a share of its total: first the block, then the place within it.
 
     Args:
-        probabilities: `[R, K]`.
+        weights: `[R, K]`, not negative.
         rows: row of each draw `[A]`.
         numbers: shares in [0, 1) `[A]`, double.
     """
-    size = min(_BLOCK, probabilities.shape[1])
-    whole = probabilities.shape[1] // size * size
-    sums = probabilities[:, :whole].unflatten(1, (-1, size)).sum(dim=-1)
-    sums = torch.cat([sums, probabilities[:, whole:].sum(dim=-1, keepdim=True)], dim=1)
+    size = min(_BLOCK, weights.shape[1])
+    whole = weights.shape[1] // size * size
+    sums = weights[:, :whole].view(len(weights), -1, size).sum(dim=-1)
+    sums = torch.cat([sums, weights[:, whole:].sum(dim=-1, keepdim=True)], dim=1)
     ends = sums.double().cumsum(dim=-1)[rows]
     points = numbers * ends[:, -1]
     block = _passed(ends, points)
     before = (ends - sums[rows]).gather(1, block[:, None])[:, 0]
     columns = block[:, None] * size + torch.arange(size, device=block.device)
-    inside = probabilities[rows[:, None], columns.clamp(max=probabilities.shape[1] - 1)]
-    inside = inside.masked_fill_(columns >= probabilities.shape[1], 0.0)
+    inside = weights[rows[:, None], columns.clamp(max=weights.shape[1] - 1)]
+    inside = inside.masked_fill_(columns >= weights.shape[1], 0.0)
     return block * size + _passed(inside.double().cumsum(dim=-1), points - before)
 
 
 def _passed(ends: Tensor, points: Tensor) -> Tensor:
-    """First index whose cumulative sum is above the point; never one of probability 0, whatever was rounded."""
+    """First index whose cumulative sum is above the point; never one of weight 0, whatever was rounded."""
     below_total = torch.nextafter(ends[:, -1], torch.zeros_like(points))
     points = torch.minimum(points.clamp(min=0), below_total)
     return torch.searchsorted(ends, points[:, None], right=True).clamp(max=ends.shape[1] - 1)[:, 0]
 
 
-def _cut(logprobs: Tensor, top_p: float, top_k: int) -> tuple[Tensor, Tensor | None]:
+def _cut(scores: Tensor, top_p: float, top_k: int) -> tuple[Tensor, Tensor | None]:
     """Keeps the `top_k` most probable tokens, then the smallest set whose probability reaches `top_p`.
 
     Args:
-        logprobs: `[R, V]`, normalised.
+        scores: `[R, V]`, log-probs up to a constant of each row.
         top_p: at least the most probable token is kept.
         top_k: 0 keeps all.
 
     Returns:
-        Renormalised log-probs `[R, K]` (-inf where cut), and the token ids they belong to (None: all, in order).
+        Scores `[R, K]` (-inf where cut), and the token ids they belong to (None: all, in order).
     """
-    vocabulary = logprobs.shape[-1]
+    vocabulary = scores.shape[-1]
     if top_p >= 1 and not 0 < top_k < vocabulary:
-        return logprobs, None
+        return scores, None
     width = min(top_k or vocabulary, vocabulary)
-    if top_p < 1:
-        width = _width(logprobs, top_p, width, top_k)
-    kept, ids = logprobs.topk(width, dim=-1)
+    if top_p >= 1:
+        return scores.topk(width, dim=-1)
+    logprobs = torch.log_softmax(scores, dim=-1)
+    kept, ids = logprobs.topk(_width(logprobs, top_p, width, top_k), dim=-1)
     if 0 < top_k < vocabulary:
         kept = torch.log_softmax(kept, dim=-1)
-    if top_p < 1:
-        before = kept.exp().cumsum(dim=-1) - kept.exp()
-        kept = kept.masked_fill(before >= top_p, float("-inf"))
-    return torch.log_softmax(kept, dim=-1), ids
+    before = kept.exp().cumsum(dim=-1) - kept.exp()
+    return kept.masked_fill(before >= top_p, float("-inf")), ids
 
 
 def _width(logprobs: Tensor, top_p: float, width: int, top_k: int) -> int:
