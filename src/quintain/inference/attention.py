@@ -1,7 +1,8 @@
 """Attention over the KV pool for a flat batch that mixes decoding rows and prefill chunks.
 
 Decoding is bound by reading keys and values. Rows that share a prefix hold equal copies of it, so it is read from
-one of them for all (a *trunk*), and only what follows is read row by row.
+one of them for all (a *trunk*), and only what follows is read row by row: the two levels of "Hydragen" (Juravsky et al.
+2024, arXiv 2402.05099), with one softmax over both.
 """
 
 from __future__ import annotations
@@ -57,6 +58,21 @@ class Run:
         return slice(self.slot, self.slot + self.last - self.first)
 
 
+@dataclass(frozen=True, slots=True)
+class Trunks:
+    """Shared prefixes side by side, so that one product reads them all.
+
+    Attributes:
+        rows: decoding rows of each trunk `[K, m]`; one with fewer repeats its first.
+        slots: the slot each is read from `[K]`.
+        width: length of the longest.
+    """
+
+    rows: Tensor
+    slots: Tensor
+    width: int
+
+
 @dataclass(slots=True)
 class Plan:
     """One forward pass over a flat batch of T tokens: single decoding tokens by slot, then the chunks.
@@ -67,8 +83,8 @@ class Plan:
         singles: how many of `works` are decoding rows.
         slots: slot of each decoding row `[singles]`.
         places: position of each decoding row's token `[singles]`.
-        trunks: rows (flat indices), the slot to read, and the length of each shared prefix.
-        width: columns that scores of trunks take; those of runs follow.
+        begins: length of each decoding row's trunk, 0 without one `[singles]`.
+        trunks: their prefixes; scores over them take the first columns, those of runs follow.
         runs: decoding rows by neighbouring slots.
     """
 
@@ -77,10 +93,15 @@ class Plan:
     singles: int
     slots: Tensor
     places: Tensor
-    trunks: list[tuple[Tensor | slice, int, int]] = field(default_factory=list)
-    width: int = 0
+    begins: Tensor
+    trunks: Trunks | None = None
     runs: list[Run] = field(default_factory=list)
     _masks: dict[tuple[int, int | None], Tensor] = field(default_factory=dict)
+
+    @property
+    def width(self) -> int:
+        """Columns that scores of trunks take."""
+        return 0 if self.trunks is None else self.trunks.width
 
     @classmethod
     def of(cls, pool: KVPool, works: Sequence[Work], device: torch.device) -> tuple[Plan, list[int]]:
@@ -90,28 +111,20 @@ class Plan:
         alone = [works[i] for i in single]
         slots = torch.tensor([work.slot for work in alone], dtype=torch.long, device=device)
         places = torch.tensor([work.start for work in alone], dtype=torch.long, device=device)
-        plan = cls(pool, [works[i] for i in order], len(single), slots, places)
-        plan._share(alone, device)
-        return plan, order
-
-    def _share(self, alone: Sequence[Work], device: torch.device) -> None:
-        """Finds trunks and runs."""
         begins = [0] * len(alone)
-        for trunk in find_trunks([work.sequence for work in alone]):
-            length = min(trunk.length, *(alone[index].start for index in trunk.members))
-            rows = _rows(sorted(trunk.members), device)
-            self.trunks.append((rows, alone[trunk.members[0]].slot, length))
-            self.width = max(self.width, length)
+        trunks = find_trunks([work.sequence for work in alone])
+        lengths = [min(trunk.length, *(alone[index].start for index in trunk.members)) for trunk in trunks]
+        for trunk, length in zip(trunks, lengths, strict=True):
             for index in trunk.members:
                 begins[index] = length
-        for index, work in enumerate(alone):
-            last = self.runs[-1] if self.runs else None
-            begin, first = begins[index], index
-            slot, end = work.slot, work.stop
-            if last is not None and work.slot == last.slot + index - last.first and abs(begin - last.begin) <= _APART:
-                begin, end, first, slot = min(begin, last.begin), max(end, last.end), last.first, last.slot
-                self.runs.pop()
-            self.runs.append(Run(first, index + 1, slot, begin, end))
+        plan = cls(pool, [works[i] for i in order], len(single), slots, places, torch.tensor(begins, device=device))
+        if trunks:
+            most = max(len(trunk.members) for trunk in trunks)
+            rows = [[*trunk.members, *[trunk.members[0]] * (most - len(trunk.members))] for trunk in trunks]
+            read = [alone[trunk.members[0]].slot for trunk in trunks]
+            plan.trunks = Trunks(torch.tensor(rows, device=device), torch.tensor(read, device=device), max(lengths))
+        plan.runs = _runs(alone, begins)
+        return plan, order
 
     def decode_mask(self, window: int | None, like: Tensor) -> Tensor:
         """Additive mask `[singles, 1, 1, width + S]`: trunk positions, then each run's own.
@@ -122,10 +135,7 @@ class Plan:
         if key in self._masks:
             return self._masks[key]
         device = like.device
-        lengths = (self.places + 1)[:, None]
-        begins = torch.zeros_like(lengths)
-        for rows, _, length in self.trunks:
-            begins[rows] = length
+        lengths, begins = (self.places + 1)[:, None], self.begins[:, None]
         span = max(run.end - run.begin for run in self.runs)
         offset = torch.cat([torch.full((run.last - run.first, 1), run.begin, device=device) for run in self.runs])
         trunk = torch.arange(self.width, device=device).expand(self.singles, -1)
@@ -151,11 +161,17 @@ class Plan:
         return self._masks[key]
 
 
-def _rows(members: list[int], device: torch.device) -> Tensor | slice:
-    """An index of these rows: a slice where they are neighbours, which costs a view instead of a copy."""
-    if members[-1] - members[0] == len(members) - 1:
-        return slice(members[0], members[-1] + 1)
-    return torch.tensor(members, device=device)
+def _runs(alone: Sequence[Work], begins: Sequence[int]) -> list[Run]:
+    """Joins decoding rows, sorted by slot, whose slots are neighbours and whose trunks are about equally long."""
+    runs: list[Run] = []
+    for index, (work, begin) in enumerate(zip(alone, begins, strict=True)):
+        run = Run(index, index + 1, work.slot, begin, work.stop)
+        last = runs[-1] if runs else None
+        if last is not None and work.slot == last.slot + index - last.first and abs(begin - last.begin) <= _APART:
+            runs.pop()
+            run = Run(last.first, index + 1, last.slot, min(begin, last.begin), max(work.stop, last.end))
+        runs.append(run)
+    return runs
 
 
 def _additive(seen: Tensor, like: Tensor) -> Tensor:
@@ -175,7 +191,7 @@ def pool_attention(
     softcap: float | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Writes keys and values into the pool and attends over it.
+    """Attention as transformers calls it.
 
     Args:
         module: the attention layer; its `layer_idx` names the cache.
@@ -191,57 +207,92 @@ def pool_attention(
     Returns:
         `[1, T, H, D]`, and no weights.
     """
-    keys, values = plan.pool.layer(module.layer_idx, key, value)
-    query = query[0] * (query.shape[-1] ** -0.5 if scaling is None else scaling)
-    out = query.new_empty(query.shape[1], query.shape[0], value.shape[-1])
+    query, key, value = query[0].transpose(0, 1), key[0].transpose(0, 1), value[0].transpose(0, 1)
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    return attend(plan, module.layer_idx, query, key, value, scale, sliding_window, softcap)[None], None
+
+
+def attend(
+    plan: Plan,
+    layer: int,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scaling: float,
+    window: int | None = None,
+    softcap: float | None = None,
+) -> Tensor:
+    """Writes keys and values into the pool and attends over it.
+
+    Args:
+        plan: the flat batch of T tokens.
+        layer: whose cache.
+        query: `[T, H, D]`, rotated.
+        key: `[T, G, D]`, rotated.
+        value: `[T, G, D]`.
+        scaling: of the scores.
+        window: a token sees this many tokens, itself included.
+        softcap: scores are squashed to +- this.
+
+    Returns:
+        `[T, H, D]`.
+    """
+    keys, values = plan.pool.layer(layer, key, value)
+    query = query * scaling
     singles = plan.singles
+    out = []
     if singles:
-        keys[plan.slots, :, :, plan.places] = key[0, :, :singles].transpose(0, 1)
-        values[plan.slots, :, plan.places] = value[0, :, :singles].transpose(0, 1)
-        mask = plan.decode_mask(sliding_window, query)
-        out[:singles] = _decode(plan, query[:, :singles], keys, values, mask, softcap)
+        keys[plan.slots, :, plan.places] = key[:singles]
+        values[plan.slots, :, plan.places] = value[:singles]
+        mask = plan.decode_mask(window, query)
+        out.append(_decode(plan, query[:singles], keys, values, mask, softcap))
     first = singles
     for index, work in enumerate(plan.works[singles:], start=singles):
         last = first + work.count
-        keys[work.slot, :, :, work.start : work.stop] = key[0, :, first:last].transpose(1, 2)
-        values[work.slot, :, work.start : work.stop] = value[0, :, first:last]
-        mask = plan.chunk_mask(index, sliding_window, query)
-        cached = keys[work.slot, :, :, : work.stop], values[work.slot, :, : work.stop]
-        out[first:last] = _prefill(query[:, first:last], *cached, mask, softcap)
+        keys[work.slot, :, work.start : work.stop] = key[first:last].transpose(0, 1)
+        values[work.slot, :, work.start : work.stop] = value[first:last].transpose(0, 1)
+        mask = plan.chunk_mask(index, window, query)
+        cached = keys[work.slot, :, : work.stop], values[work.slot, :, : work.stop]
+        out.append(_prefill(query[first:last], *cached, mask, softcap))
         first = last
-    return out[None], None
+    return torch.cat(out)
 
 
 def _decode(plan: Plan, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, softcap: float | None) -> Tensor:
-    """One token of each row: `query` `[H, M, D]`, `keys` `[S, G, D, C]`, `values` `[S, G, C, D]` to `[M, H, D]`."""
-    groups, size, width = keys.shape[1], query.shape[-1], plan.width
-    asked = query.transpose(0, 1).reshape(plan.singles, groups, -1, size)  # [M, G, H/G, D]
-    by_group = asked.transpose(0, 1)  # [G, M, H/G, D]
+    """One token of each row: `query` `[M, H, D]`, `keys` and `values` `[S, G, C, D]` to `[M, H, D]`."""
+    asked = query.view(len(query), keys.shape[1], -1, query.shape[-1])  # [M, G, H/G, D]
     scores = query.new_zeros(*asked.shape[:3], mask.shape[-1])
-    for rows, slot, length in plan.trunks:
-        found = torch.matmul(by_group[:, rows].flatten(1, 2), keys[slot, :, :, :length])
-        scores[rows, :, :, :length] = found.view(groups, -1, asked.shape[2], length).transpose(0, 1)
+    width, trunks = plan.width, plan.trunks
+    if trunks is not None:
+        scores[trunks.rows, :, :, :width] = _on_trunks(asked[trunks.rows], keys[trunks.slots, :, :width].mT)
     for run in plan.runs:
-        own = torch.matmul(asked[run.first : run.last], keys[run.slots, :, :, run.begin : run.end])
-        scores[run.first : run.last, :, :, width : width + run.end - run.begin] = own
+        # oneDNN takes dense operands or their transposes only, so the copy is made in the layout that is cheap to copy.
+        own = keys[run.slots, :, run.begin : run.end].contiguous().mT
+        scores[run.first : run.last, :, :, width : width + run.end - run.begin] = asked[run.first : run.last] @ own
     weights = _weights(scores, mask, softcap)
-    out = query.new_empty(*asked.shape[:3], values.shape[-1])
+    out = query.new_zeros(*asked.shape[:3], values.shape[-1])
+    if trunks is not None:
+        out[trunks.rows] = _on_trunks(weights[trunks.rows, :, :, :width], values[trunks.slots, :, :width])
     for run in plan.runs:
         own = weights[run.first : run.last, :, :, width : width + run.end - run.begin]
-        out[run.first : run.last] = torch.matmul(own, values[run.slots, :, run.begin : run.end])
-    for rows, slot, length in plan.trunks:
-        shared = weights[rows, :, :, :length].transpose(0, 1).flatten(1, 2)
-        found = torch.matmul(shared, values[slot, :, :length])
-        out[rows] += found.view(groups, -1, asked.shape[2], found.shape[-1]).transpose(0, 1)
+        out[run.first : run.last] += own @ values[run.slots, :, run.begin : run.end]
     return out.flatten(1, 2)
 
 
+def _on_trunks(left: Tensor, right: Tensor) -> Tensor:
+    """Products of all rows of a trunk with what it holds: `[K, m, G, Q, X]` by `[K, G, X, Y]` to `[K, m, G, Q, Y]`."""
+    by_head = left.transpose(1, 2)
+    found = torch.matmul(by_head.flatten(2, 3), right)
+    return found.view(*by_head.shape[:4], -1).transpose(1, 2)
+
+
 def _prefill(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor, softcap: float | None) -> Tensor:
-    """A chunk of one row: `query` `[H, k, D]`, `keys` `[G, D, L]`, `values` `[G, L, D]` to `[k, H, D]`."""
-    heads, count, size = query.shape
-    scores = torch.matmul(query.reshape(len(keys), -1, size), keys)  # [G, H/G * k, L]
-    weights = _weights(scores.view(len(keys), -1, count, scores.shape[-1]), mask, softcap)
-    return torch.matmul(weights.flatten(1, 2), values).view(heads, count, -1).transpose(0, 1)
+    """A chunk of one row: `query` `[k, H, D]`, `keys` and `values` `[G, L, D]` to `[k, H, D]`."""
+    groups, count = len(keys), len(query)
+    asked = query.transpose(0, 1).reshape(groups, -1, query.shape[-1])  # [G, H/G * k, D]
+    scores = torch.matmul(asked, keys.contiguous().mT)
+    weights = _weights(scores.view(groups, -1, count, keys.shape[1]), mask, softcap)
+    return torch.matmul(weights.flatten(1, 2), values).view(-1, count, values.shape[-1]).transpose(0, 1)
 
 
 def _weights(scores: Tensor, mask: Tensor, softcap: float | None) -> Tensor:

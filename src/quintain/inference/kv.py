@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import mmap
 from collections.abc import Sequence
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -14,10 +17,9 @@ STEP = 64
 class KVPool:
     """Keys and values of all layers for up to `slots` sequences of up to `capacity` tokens.
 
-    Keys lie transposed, `[S, G, D, C]` (slots, key/value heads, head size, capacity), values `[S, G, C, D]`: so the
-    two products of a decode step both run along memory. Layers are allocated at their first write, because
-    only then their shapes are known for every architecture; the zeros matter, because what lies beyond a
-    sequence's end is multiplied by probability 0 and must not be NaN.
+    Both are `[S, G, C, D]` (slots, key/value heads, capacity, head size). Layers are allocated at their first write,
+    because only then their shapes are known for every architecture; the zeros matter, because what lies
+    beyond a sequence's end is multiplied by probability 0 and must not be NaN.
 
     Args:
         slots: most sequences at once.
@@ -45,26 +47,31 @@ class KVPool:
         One layer at a time, so that both copies of the whole cache never exist at once.
         """
         self.slots, self.capacity = slots, capacity
-        for layer in self._keys:
-            keys, values = self._keys[layer], self._values[layer]
-            self._keys[layer] = keys.new_zeros(slots, *keys.shape[1:3], capacity)
-            self._keys[layer][: len(keep), :, :, : keys.shape[3]] = keys[list(keep)]
-            self._values[layer] = values.new_zeros(slots, values.shape[1], capacity, values.shape[3])
-            self._values[layer][: len(keep), :, : values.shape[2]] = values[list(keep)]
+        for layers in (self._keys, self._values):
+            for layer, before in layers.items():
+                layers[layer] = _zeros((slots, before.shape[1], capacity, before.shape[3]), before)
+                layers[layer][: len(keep), :, : before.shape[2]] = before[list(keep)]
 
     @torch.inference_mode()
     def copy(self, source: int, target: int, length: int) -> None:
         """Copies the first `length` tokens of one slot to another."""
-        for keys in self._keys.values():
-            keys[target, :, :, :length] = keys[source, :, :, :length]
-        for values in self._values.values():
-            values[target, :, :length] = values[source, :, :length]
+        for tensor in chain(self._keys.values(), self._values.values()):
+            tensor[target, :, :length] = tensor[source, :, :length]
 
     def layer(self, index: int, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        """Cache of one layer, allocated to fit `key` and `value` `[1, G, T, D]` at its first use."""
+        """Cache of one layer, allocated to fit `key` and `value` `[T, G, D]` at its first use."""
         if index not in self._keys:
-            shape = (self.slots, key.shape[1], key.shape[3], self.capacity)
-            self._keys[index] = torch.zeros(shape, dtype=key.dtype, device=key.device)
-            shape = (self.slots, value.shape[1], self.capacity, value.shape[3])
-            self._values[index] = torch.zeros(shape, dtype=value.dtype, device=value.device)
+            for layers, new in ((self._keys, key), (self._values, value)):
+                layers[index] = _zeros((self.slots, new.shape[1], self.capacity, new.shape[2]), new)
         return self._keys[index], self._values[index]
+
+
+def _zeros(shape: tuple[int, ...], like: Tensor) -> Tensor:
+    """Zeros in the type and place of `like`; on a CPU memory that costs nothing until it is written.
+
+    A pool can be large and is rarely full, and pages the kernel hands out are zero already.
+    """
+    if like.device.type != "cpu":
+        return like.new_zeros(shape)
+    pages = mmap.mmap(-1, math.prod(shape) * like.element_size())
+    return torch.frombuffer(pages, dtype=like.dtype).view(shape)
