@@ -134,11 +134,13 @@ class Workshop:
         """The base model (`base`) or the model a stage trained. The last one asked for stays in memory."""
         if self._loaded is None or self._loaded[0] != name:
             from quintain.inference.models import load_model
+            from quintain.inference.products import lay_by_columns
 
             self._loaded = None  # frees the last one before the next is loaded
             reference = self.recipe.model.base if name == "base" else str(self.folder / name / "model")
             self._say_what_differs(reference)
             model, tokenizer = load_model(reference)
+            lay_by_columns(model)
             dialect = get_dialect(self.recipe.model.dialect, TokenizerCodec(tokenizer))
             self._loaded = (name, Policy(model, tokenizer, dialect))
         return self._loaded[1]

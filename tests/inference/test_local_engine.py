@@ -22,7 +22,11 @@ from transformers import (
     Qwen3ForCausalLM,
 )
 
+from quintain.inference.attention import Work
+from quintain.inference.decoder import Decoder
+from quintain.inference.kv import KVPool
 from quintain.inference.local import LocalEngine
+from quintain.inference.products import lay_by_columns
 from quintain.interface.errors import InfraError, InputError
 from quintain.interface.generation import Engine, Generation, Sampling
 
@@ -108,6 +112,27 @@ async def test_logprobs_are_those_of_a_full_pass_over_turns_with_shared_prefixes
     model = tiny(name)
     async with engine_of(model, chunk=16) as engine:
         await asyncio.gather(*(episode(engine, model, index) for index in range(9)))
+
+
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("name", ["llama", "qwen2", "qwen3"])
+def test_the_short_forward_pass_gives_the_log_probs_of_the_models_own_code(name: str, columns: bool) -> None:
+    model = tiny(name)
+    if columns:
+        lay_by_columns(model)
+    short, own = Decoder(model), Decoder(model)
+    own.compute = own.by_own_code
+    ids = [index % 60 + 1 for index in range(60)]
+    steps = [[(0, 0, 50), (1, 0, 20)], [(0, 50, 1), (1, 20, 1), (2, 0, 33)], [(2, 33, 1), (0, 51, 1), (1, 21, 9)]]
+    pools = KVPool(3, 3 * 256), KVPool(3, 3 * 256)
+    assert short.compute != own.compute
+    for step in steps:
+        works = [Work(slot, start, count, ids) for slot, start, count in step]
+        found, expected = (
+            torch.log_softmax(decoder.forward(pool, works), dim=-1)
+            for decoder, pool in zip((short, own), pools, strict=True)
+        )
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 async def test_logprobs_stay_right_when_rows_are_evicted_and_recomputed() -> None:

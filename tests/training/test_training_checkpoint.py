@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 from training_models import example, tiny
 
+from quintain.inference.products import lay_by_columns
 from quintain.training import checkpoint
 from quintain.training.checkpoint import Position
 from quintain.training.config import TrainConfig
@@ -128,3 +129,24 @@ def test_a_folder_whose_writing_fails_does_not_appear(tmp_path):
     with pytest.raises(OSError, match="disk full"):
         write_half()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_resuming_continues_exactly_where_weights_lie_column_by_column(tmp_path):
+    whole, first, second = tiny(), tiny(), tiny()
+    for model in (whole, first, second):
+        lay_by_columns(model)
+    path = save(tmp_path, trained(1, first), 1)
+    resumed = trained(0, second)
+    checkpoint.restore(path, resumed.model, resumed.optimizer)
+    resumed.step(BATCH, 1.0)
+    expected = trained(2, whole).model.state_dict()
+    for name, value in resumed.model.state_dict().items():
+        torch.testing.assert_close(value, expected[name], rtol=0, atol=0)
+
+
+def test_training_does_not_depend_on_the_layout_of_the_weights():
+    rows, columns = tiny(), tiny()
+    lay_by_columns(columns)
+    expected = trained(3, rows).model.state_dict()
+    for name, value in trained(3, columns).model.state_dict().items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-4, atol=1e-5)

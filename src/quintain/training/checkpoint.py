@@ -83,8 +83,7 @@ def restore(path: Path, model: Any, optimizer: torch.optim.Optimizer) -> Positio
     for key, value in moments.items():
         kind, name = key.split(".", 1)
         parameter = with_gradient[name]
-        # The step counter lives where AdamW's fused kernel wants it: on the parameter's device, in float32.
-        optimizer.state[parameter][kind] = value.to(parameter.device)
+        optimizer.state[parameter][kind] = _as_adamw_wants(value, parameter)
     _restore_random(load_file(path / "random.safetensors"), state["python_random"])
     return Position(state["step"], state["seconds"])
 
@@ -126,6 +125,13 @@ def sync(path: Path) -> None:
 def contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Tensors as safetensors wants them: detached and dense."""
     return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+
+
+def _as_adamw_wants(value: Tensor, parameter: Tensor) -> Tensor:
+    """On the parameter's device, and a moment in its layout too: the fused kernel reads both in memory's order."""
+    if value.shape != parameter.shape:  # the step counter
+        return value.to(parameter.device)
+    return torch.empty_like(parameter, dtype=value.dtype).copy_(value)
 
 
 def _trainable(model: Any) -> dict[str, torch.nn.Parameter]:
