@@ -75,7 +75,7 @@ class CurateStage(Stage):
 
     kind: Literal["curate"]
     data: list[str] = []
-    """Names of rollout stages."""
+    """Names of rollout and recover stages."""
     imports: list[Annotated[Path, Field(strict=False)]] = []
     """Folders `quintain import` wrote, relative to the recipe."""
     mix: CurationConfig = CurationConfig()
@@ -162,6 +162,14 @@ TRAINING = ("cpt", "sft", "grpo")
 SYNTHESIS: tuple[str, ...] = ("has",)
 """Kinds of stages that leave samples."""
 
+DATA = {
+    "recover": ("rollout",),
+    "cpt": (*SYNTHESIS, "cpt"),
+    "curate": ("rollout", "recover"),
+    "sft": ("rollout", "recover", "curate"),
+}
+"""Kinds of stages that each kind may read."""
+
 
 class TargetSection(Section):
     """`[[targets]]`: what the run is to reach; the report says whether it did."""
@@ -231,20 +239,10 @@ def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSec
         need("agent", stage.agent, TRAINING, ("oracle", "base"))
     if stage.kind in TRAINING:
         need("start", stage.start, TRAINING, ("base",))
-    if stage.kind == "cpt":
-        for name in stage.data:
-            need("data", name, (*SYNTHESIS, "cpt"))
-        if stage.replay is not None:
-            need("replay", stage.replay, ("cpt",))
-    if stage.kind == "sft":
-        for name in stage.data:
-            need("data", name, ("rollout", "recover", "curate"))
-    if stage.kind == "curate":
-        for name in stage.data:
-            need("data", name, ("rollout", "recover"))
-    if stage.kind == "recover":
-        for name in stage.data:
-            need("data", name, ("rollout",))
+    for name in getattr(stage, "data", ()):
+        need("data", name, DATA[stage.kind])
+    if stage.kind == "cpt" and stage.replay is not None:
+        need("replay", stage.replay, ("cpt",))
     if stage.kind == "eval":
         need("model", stage.model, TRAINING, ("base",))
 
