@@ -163,17 +163,6 @@ def test_an_interrupted_document_leaves_nothing_behind(tmp_path, monkeypatch):
     assert build(tmp_path / "m", [], Counter()) == {"entities with one statement": 0}
 
 
-def atlas_documents(split: str) -> list[Document]:
-    return [Document(title, text, "atlas") for title, text in Desk.corpus(split, ("en", "zh"))]
-
-
-@pytest.fixture(scope="module")
-def atlas_memory(tmp_path_factory):
-    path = tmp_path_factory.mktemp("memory") / "memory.sqlite"
-    build(path, atlas_documents("train"), Counter())
-    return path
-
-
 def test_excerpts_visit_every_entity_once_in_an_order_the_seed_fixes(atlas_memory):
     with closing(Memory(atlas_memory)) as memory:
         first = [one.entity for one in memory.excerpts("en", 1)]

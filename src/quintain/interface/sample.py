@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call, Message, Observation, message
@@ -173,20 +173,41 @@ def read_samples(path: Path) -> Iterator[Sample]:
             yield sample_from_json(record, where)
 
 
-def write_samples(path: Path, samples: Iterable[Sample]) -> int:
-    """Writes samples as JSON Lines (UTF-8) and returns how many; a reader sees the old file or the whole new one.
+class SampleWriter:
+    """Writes samples one at a time; on leaving without an error the file is put in place, else the old one stays.
 
-    Half characters (lone surrogates, which JSON escapes can hold) have no UTF-8 form and become `?`.
+    Args:
+        path: of the JSON Lines file.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(path.name + ".partial")
-    count = 0
-    with draft.open("wb") as file:
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.count = 0
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._draft = self.path.with_name(self.path.name + ".partial")
+        self._file = self._draft.open("wb")
+        return self
+
+    def add(self, sample: Sample) -> None:
+        """Writes a line. Half characters (lone surrogates, which JSON escapes can hold) become `?`: UTF-8 has none."""
+        line = json.dumps(sample.to_json(), ensure_ascii=False)
+        self._file.write(line.encode("utf-8", "replace") + b"\n")
+        self.count += 1
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        with self._file:
+            if kind is not None:
+                return
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        os.replace(self._draft, self.path)
+
+
+def write_samples(path: Path, samples: Iterable[Sample]) -> int:
+    """Writes samples as JSON Lines (UTF-8) and returns how many; a reader sees the old file or the whole new one."""
+    with SampleWriter(path) as writer:
         for one in samples:
-            line = json.dumps(one.to_json(), ensure_ascii=False)
-            file.write(line.encode("utf-8", "replace") + b"\n")
-            count += 1
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
-    return count
+            writer.add(one)
+    return writer.count

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from quintain.interface.errors import InputError
@@ -22,6 +23,8 @@ from quintain.synthesis.documents import Document
 from quintain.synthesis.statements import Statement, statements
 
 SCHEMA = 1
+BATCH = 500
+"""Documents written at once: a write waits for the disk."""
 MOST = 12
 """Most statements of the entity itself in an excerpt: enough for several questions, short enough for one prompt."""
 MOST_OTHERS = 6
@@ -37,6 +40,7 @@ CREATE TABLE IF NOT EXISTS statements (
     attribute TEXT, value TEXT);
 CREATE INDEX IF NOT EXISTS by_entity ON statements (entity);
 CREATE INDEX IF NOT EXISTS by_attribute ON statements (language, attribute, id) WHERE attribute <> '';
+CREATE INDEX IF NOT EXISTS by_value ON statements (language, value, attribute) WHERE attribute <> '';
 """
 _COLUMNS = "entities.name, text, statements.language, source, time, attribute, value"
 _FROM = f"SELECT {_COLUMNS} FROM statements JOIN entities ON entities.id = statements.entity"
@@ -53,6 +57,7 @@ class Excerpt:
         own: statements about the entity.
         linked: statements about entities that a value of `own` names.
         peers: statements about another entity that has an attribute in common.
+        telling: values of `own` that no other entity has for that attribute: each alone tells which one is meant.
     """
 
     id: str
@@ -61,6 +66,7 @@ class Excerpt:
     own: tuple[Statement, ...]
     linked: tuple[Statement, ...] = ()
     peers: tuple[Statement, ...] = ()
+    telling: frozenset[str] = frozenset()
 
     @property
     def all(self) -> tuple[Statement, ...]:
@@ -95,19 +101,22 @@ class Memory:
         self._db.close()
 
     def add(self, documents: Iterable[Document], counts: Counter[str], held_out: frozenset[str] = frozenset()) -> None:
-        """Adds documents; each is on disk as a whole or not at all.
+        """Adds documents; an interrupted batch leaves nothing behind.
 
         Args:
             documents: read one at a time.
             counts: counts what happened to them by reason: `documents`, `statements`, and what was left out.
             held_out: folded names of entities that only evaluation may use.
         """
-        for document in documents:
-            counts["documents"] += 1
+        waiting, added = iter(documents), BATCH
+        while added == BATCH:
+            added = 0
             with self._db:
-                self._add(document, counts, held_out)
+                for added, document in enumerate(islice(waiting, BATCH), start=1):  # noqa: B007
+                    self._add(document, counts, held_out)
 
     def _add(self, document: Document, counts: Counter[str], held_out: frozenset[str]) -> None:
+        counts["documents"] += 1
         if fold(document.title) in held_out:
             counts["about an entity held out for evaluation"] += 1
             return
@@ -184,7 +193,17 @@ class Memory:
         linked_ids = [found for one in own if one.value and (found := self._find(fold(one.value), language))]
         others = [other for other in dict.fromkeys(linked_ids) if other != identity]
         linked = [one for other in others for one in self._about(other, MOST_OTHERS, rng)]
-        return Excerpt(f"{language}:{name}", name, language, own, tuple(linked), self._peers(identity, own, rng))
+        telling = frozenset(one.value for one in own if one.attribute and self._tells(one))
+        return Excerpt(
+            f"{language}:{name}", name, language, own, tuple(linked), self._peers(identity, own, rng), telling
+        )
+
+    def _tells(self, one: Statement) -> bool:
+        query = (
+            "SELECT count(DISTINCT entity) FROM statements WHERE language = ? AND value = ? AND attribute = ? "
+            "AND attribute <> ''"
+        )
+        return bool(self._db.execute(query, (one.language, one.value, one.attribute)).fetchone()[0] == 1)
 
     def _about(self, entity: int, most: int, rng: random.Random) -> tuple[Statement, ...]:
         """At most `most` of an entity's statements, chosen at random, in the order they came."""

@@ -1,0 +1,129 @@
+"""What a teacher is: it is asked one thing at a time and replies with JSON of a known shape."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from pathlib import Path
+from string import Template
+from typing import Any, Protocol, runtime_checkable
+
+from pydantic import BaseModel, ConfigDict
+
+from quintain.interface.errors import InputError
+
+LANGUAGES = {"en": "English", "zh": "Chinese (simplified)"}
+"""Names of the languages, as prompts spell them."""
+
+
+class Shape(BaseModel):
+    """Base of the shapes a reply may have; unknown keys are ignored, for models like to add some."""
+
+    model_config = ConfigDict(frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One thing to ask.
+
+    Attributes:
+        kind: name of its prompt file, `plan` for `prompts/plan.md`.
+        language: the reply is to be written in.
+        fields: what the prompt shows, by placeholder. Texts stand as they are, lists as bullets, the rest as JSON.
+        shape: of the reply.
+        hints: what only the offline teacher reads; never part of a prompt.
+        variant: tells requests apart that are otherwise equal; every one is asked once.
+    """
+
+    kind: str
+    language: str
+    fields: Mapping[str, Any]
+    shape: type[Shape]
+    hints: Mapping[str, Any] = field(default_factory=dict)
+    variant: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What came back.
+
+    Attributes:
+        value: of the request's shape; None if there is none.
+        problem: why there is none, as it is counted (`refused`, `invalid JSON`, ...).
+        prompt_tokens: as the teacher counts them.
+        completion_tokens: as the teacher counts them.
+        price: in the recipe's currency; 0 for a reply from the cache.
+        cached: it was on disk already.
+    """
+
+    value: Any = None
+    problem: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    price: float = 0.0
+    cached: bool = False
+
+
+@runtime_checkable
+class Teacher(Protocol):
+    """Writes what is learnt from. Two implementations: an endpoint, and one that works without a model."""
+
+    async def ask(self, request: Request) -> Reply:
+        """The reply to one request.
+
+        Raises:
+            InputError: the teacher can't be reached or refuses to work at all.
+        """
+        ...
+
+
+class Prompts:
+    """Prompt files: the user's own where they exist, else those that come along.
+
+    Args:
+        folder: of the user's own `KIND.md` files; None for none.
+
+    Raises:
+        InputError: the folder does not exist.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        if folder is not None and not folder.is_dir():
+            raise InputError(f"prompts folder not found: {folder}")
+        self._folder = folder
+        self._known: dict[str, Template] = {}
+
+    def render(self, request: Request) -> str:
+        """The text to send.
+
+        Raises:
+            InputError: the file has a placeholder that its kind of request does not fill, or a stray `$`.
+        """
+        filled = {name: shown(value) for name, value in request.fields.items()}
+        filled["language"] = LANGUAGES.get(request.language, request.language)
+        try:
+            return self._template(request.kind).substitute(filled)
+        except KeyError as error:
+            allowed = ", ".join(f"${name}" for name in filled)
+            raise InputError(f"prompt {request.kind}.md: no value for ${error.args[0]}; allowed: {allowed}") from None
+        except ValueError as error:
+            raise InputError(f"prompt {request.kind}.md: {error}; write $$ for a dollar sign") from None
+
+    def _template(self, kind: str) -> Template:
+        if kind not in self._known:
+            own = self._folder / f"{kind}.md" if self._folder else None
+            packaged = resources.files("quintain.synthesis") / "prompts" / f"{kind}.md"
+            text = (own if own is not None and own.is_file() else packaged).read_text(encoding="utf-8")
+            self._known[kind] = Template(text)
+        return self._known[kind]
+
+
+def shown(value: Any) -> str:
+    """A field as the prompt shows it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
+        return "\n".join(f"- {one}" for one in value)
+    return json.dumps(value, ensure_ascii=False)
