@@ -31,7 +31,7 @@ def tune() -> None:
 def keep_freed_memory() -> bool:
     """Lets this process reuse its freed memory instead of returning it.
 
-    The process's resident size then stays at its peak.
+    The process's resident size then stays at its peak, and creeps up where sizes vary: see `give_back_memory`.
 
     Returns:
         False where there is no glibc, and nothing was changed.
@@ -44,6 +44,18 @@ def keep_freed_memory() -> bool:
     # The mmap threshold itself is capped at 32 MiB by glibc, too little for logits: switch mmap off instead.
     settings = ((_M_MMAP_MAX, 0), (_M_TRIM_THRESHOLD, _NEVER), (_M_TOP_PAD, _TOP_PAD_BYTES))
     return all(mallopt(name, value) == 1 for name, value in settings)
+
+
+def give_back_memory() -> None:
+    """Returns what is free now to the kernel, from every thread's heap.
+
+    Trees and caches differ in size from step to step, so the holes between the blocks of one step do not fit those
+    of the next, and a heap that is never trimmed grows: 16 GB after twelve GRPO steps of a 135M model. Once
+    a step costs little beside the step.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
+    if trim is not None:
+        trim(0)
 
 
 def use_fast_products() -> bool:

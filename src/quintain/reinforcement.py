@@ -17,7 +17,7 @@ from quintain.inference.local import LocalEngine
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InfraError
 from quintain.interface.example import Example
-from quintain.machine import tune
+from quintain.machine import give_back_memory, tune
 from quintain.pipeline import write_text
 from quintain.practice import Practice, Session
 from quintain.progress import progress, say
@@ -164,6 +164,7 @@ class _Run:
     def _step(self, number: int) -> dict[str, Any]:
         began = time.monotonic()
         groups = self._gather(number)
+        give_back_memory()  # the engine's, before training needs its own
         seconds = max(time.monotonic() - began, self.played.get(number, 0.0))
         scored = [episode for group in groups for episode in group.episodes]
         row: dict[str, Any] = {"step": number, **group_monitors(groups)}
@@ -171,6 +172,7 @@ class _Run:
         began = time.monotonic()
         # In one order, whichever tasks were drawn first: sums are then the same when groups come from journals.
         row |= self._update(number, sorted((one for one in groups if one.kept), key=lambda one: one.task_id))
+        give_back_memory()
         training = time.monotonic() - began
         self.position = Position(number, self.position.seconds + seconds + training)
         row |= {"rollout_seconds": seconds, "training_seconds": training, "seconds": self.position.seconds}
