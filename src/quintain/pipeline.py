@@ -79,6 +79,7 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "world": workshop.recipe.world.model_dump(mode="json"),
             "budget": workshop.recipe.budget.model_dump(mode="json"),
             "faults": _faults(workshop.recipe, stage),
+            "corrections": _corrections(workshop.home, stage),
             "pools": [workshop.pool_digest(name) for name in _pools(stage)],
             "seed": workshop.recipe.seed,
             "digests": workshop.digests(),
@@ -107,6 +108,11 @@ def _import_digest(folder: Path) -> str:
         raise InputError(f"no import in {folder}: it has no {JOURNAL}; `quintain import FILE --out {folder}` makes one")
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _corrections(home: Path, stage: Any) -> str | None:
+    path = getattr(stage, "corrections", None)
+    return (home / path).read_text(encoding="utf-8", errors="replace") if path else None
 
 
 def _pools(stage: Any) -> list[str]:

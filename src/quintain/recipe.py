@@ -148,6 +148,10 @@ class RecoverStage(Stage):
     """Names of rollout stages."""
     points: int = Field(1, ge=1)
     """Continuations of one episode: after its first trouble, then from the last ones."""
+    most_calls: int | None = Field(None, ge=1)
+    """Calls a turn may hold; one with more is malformed."""
+    corrections: Path | None = Field(None, strict=False)
+    """JSON Lines of turns people rewrote, relative to the recipe."""
 
 
 AnyStage = Annotated[
@@ -278,6 +282,10 @@ def load_recipe(path: Path) -> Recipe:
     for name, pool in recipe.pools.items():
         if pool.file is not None and not (path.parent / pool.file).is_file():
             raise InputError(f"{path}: pools.{name}.file: no such file: {path.parent / pool.file}")
+    for stage in recipe.stages:
+        file = getattr(stage, "corrections", None)
+        if file is not None and not (path.parent / file).is_file():
+            raise InputError(f"{path}: stage {stage.name!r}: corrections: no such file: {path.parent / file}")
     for stage in recipe.stages:
         for reference in getattr(stage, "text", ()):
             if reference != PYTHON_DOCS and not (path.parent / reference).exists():

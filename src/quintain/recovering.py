@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +16,12 @@ from quintain.harness.journal import Journal, read_journal
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.episode import Episode
 from quintain.interface.view import Agent
+from quintain.pipeline import write_text
 from quintain.progress import progress
 from quintain.recipe import RecoverStage, RolloutStage
+from quintain.synthesis.corrections import read_corrections
 from quintain.synthesis.recovery import Point, Recovered, go_on, points_of
+from quintain.synthesis.repair import Malformed, malformed_turns
 from quintain.synthesis.rescuer import Rescuer
 from quintain.workshop import Workshop
 
@@ -23,34 +29,58 @@ from quintain.workshop import Workshop
 def recover(workshop: Workshop, stage: RecoverStage, folder: Path) -> dict[str, Any]:
     """Goes on with the teacher from where episodes of earlier stages went wrong; keeps what comes to a right end.
 
-    Leaves `tries/`, a journal of every continuation, and `journal/` with those that were kept.
+    Leaves `tries/`, a journal of every continuation, `journal/` with those that were kept, and `malformed.jsonl` with
+    every malformed turn and what it should have been.
     """
     result = Recovered()
+    toolset = workshop.world().toolset()
+    malformed: list[Malformed] = []
     for name in stage.data:
-        _recover_stage(workshop, stage, name, folder, result)
-    kept = sorted(result.kept, key=lambda episode: episode.id)
+        episodes = sorted(read_journal(workshop.folder / name / "journal")[0], key=lambda episode: episode.id)
+        found = [one for episode in episodes for one in malformed_turns(episode, toolset, stage.most_calls)]
+        malformed += found
+        points = _points(workshop, stage, episodes, found)
+        _go_on(workshop, stage, name, points, folder / "tries" / name, result)
+    write_text(folder / "malformed.jsonl", "".join(json.dumps(one.to_json()) + "\n" for one in malformed))
     shutil.rmtree(folder / "journal", ignore_errors=True)
-    _keep(folder / "journal", kept, workshop)
+    _keep(folder / "journal", sorted(result.kept, key=lambda episode: episode.id), workshop)
     return {
-        "episodes": len(kept),
-        "successes": sum(episode.success for episode in kept),
+        "episodes": len(result.kept),
+        "successes": sum(episode.success for episode in result.kept),
         "tried": result.tried.total(),
         "kinds": result.by_kind(),
-        "line": f"{len(kept)} of {result.tried.total()} continuations come to a right end",
+        "malformed": _counts(malformed),
+        "line": f"{len(result.kept)} of {result.tried.total()} continuations come to a right end",
     }
 
 
-def _recover_stage(workshop: Workshop, stage: RecoverStage, name: str, folder: Path, result: Recovered) -> None:
+def _points(
+    workshop: Workshop, stage: RecoverStage, episodes: Sequence[Episode], malformed: Iterable[Malformed]
+) -> list[Point]:
+    """Where to go on from: after trouble, with the repaired call where there is one; and what people rewrote."""
+    repaired = {(one.episode, one.turn): one.repaired for one in malformed}
+    points = [
+        replace(point, first=repaired.get((point.episode.id, point.turns - 1)))
+        for episode in episodes
+        for point in points_of(episode, stage.points)
+    ]
+    if stage.corrections is not None:
+        points += read_corrections(workshop.home / stage.corrections, episodes, workshop.world().toolset())
+    return points
+
+
+def _go_on(
+    workshop: Workshop, stage: RecoverStage, name: str, points: Sequence[Point], folder: Path, result: Recovered
+) -> None:
+    """Plays the continuations of one earlier stage's episodes that are not played yet."""
     source = next(one for one in workshop.recipe.stages if one.name == name)
     assert isinstance(source, RolloutStage)
-    episodes, _ = read_journal(workshop.folder / name / "journal")
-    points = [point for episode in sorted(episodes, key=_id) for point in points_of(episode, stage.points)]
-    tries = Journal(folder / "tries" / name)
-    done = {episode.id: episode for episode in read_journal(tries.folder)[0]}
-    waiting = [point for point in points if point.id not in done]
+    tries = Journal(folder)
+    done = {episode.id: episode for episode in read_journal(folder)[0]}
     for point in points:
         if point.id in done:
             result.add(point.kind, done[point.id])
+    waiting = [point for point in points if point.id not in done]
     with progress(f"{stage.name}: {name}", total=len(waiting), unit="episodes") as advance:
 
         def count(point: Point, episode: Episode) -> None:
@@ -64,10 +94,6 @@ def _recover_stage(workshop: Workshop, stage: RecoverStage, name: str, folder: P
             asyncio.run(go_on(workshop.harness(tries, source.faults), waiting, states, tasks, teacher, count))
         finally:
             tries.close()
-
-
-def _id(episode: Episode) -> str:
-    return episode.id
 
 
 def _states(folder: Path, points: Iterable[Point]) -> dict[tuple[str, int], bytes | None]:
@@ -85,8 +111,8 @@ def _teacher(workshop: Workshop, source: RolloutStage) -> Callable[[Point], Agen
     dialect: Dialect | None = None if source.agent == "oracle" else workshop.policy(source.agent).dialect
 
     def teacher(point: Point) -> Agent:
-        rescuer = Rescuer(solution, tasks, at=point.turns)
-        return WrittenAgent(rescuer, dialect) if dialect and point.episode.segments else rescuer
+        rescuer = Rescuer(solution, tasks, point.first, point.turns)
+        return WrittenAgent(rescuer, dialect) if dialect else rescuer
 
     return teacher
 
@@ -102,3 +128,10 @@ def _keep(folder: Path, episodes: Iterable[Episode], workshop: Workshop) -> None
         asyncio.run(copy())
     finally:
         journal.close()
+
+
+def _counts(malformed: Sequence[Malformed]) -> dict[str, dict[str, int]]:
+    """Malformed turns found and repaired, by kind."""
+    found = Counter(one.kind for one in malformed)
+    repaired = Counter(one.kind for one in malformed if one.repaired)
+    return {kind: {"found": count, "repaired": repaired[kind]} for kind, count in sorted(found.items())}

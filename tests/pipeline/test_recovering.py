@@ -70,6 +70,9 @@ def test_what_went_wrong_is_continued_and_trained_on(recovering, tmp_path):
     own = [one for one in kept if one.segments]
     assert own  # continuations of what the model began have the tokens of both
     assert all(None not in one.spans for one in own)
+    lines = [json.loads(line) for line in (folder / "recovery" / "malformed.jsonl").read_text().splitlines()]
+    malformed = [turn for one in episodes(folder, "own") for turn in one.turns if turn.malformed]
+    assert len(lines) == sum(one["found"] for one in result["malformed"].values()) == len(malformed) > 0
     manifest = json.loads((folder / "sft" / "manifest.json").read_text())
     assert manifest["result"]["episodes"] == len(kept)
 
@@ -89,6 +92,28 @@ def test_a_recover_stage_interrupted_goes_on_with_what_was_tried(recovering, tmp
     assert [(one.id, one.turns[-1].action.answer) for one in episodes(folder, "recovery")] == [
         (one.id, one.turns[-1].action.answer) for one in before
     ]
+
+
+def test_what_people_rewrote_is_played_first_and_kept_if_it_ends_well(recovering, tmp_path):
+    text = recovering.read_text()
+    start = text.index('[[stages]]\nkind = "rollout"\nname = "own"')
+    stage = '[[stages]]\nkind = "recover"\nname = "recovery"\ndata = ["struck"]\ncorrections = "c.jsonl"\n'
+    recovering.write_text(text[:start] + stage)
+    lines = [
+        {"episode": "train-0#0", "turn": 1, "thought": "By hand.", "answer": "1"},
+        {"episode": "train-1#0", "turn": 1, "thought": "By hand.", "answer": "7"},
+    ]
+    with pytest.raises(InputError, match=r"corrections: no such file: .*c\.jsonl"):
+        run(recovering, tmp_path / "run")
+    (recovering.parent / "c.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = run(recovering, tmp_path / "run")["stages"]["recovery"]
+    assert result["kinds"]["person"] == {"tried": 2, "kept": 1}
+    (by_hand,) = [one for one in episodes(tmp_path / "run", "recovery") if one.id.endswith("p1")]
+    assert [turn.action.thought for turn in by_hand.turns[1:]] == ["By hand."]
+    lines[1]["answer"] = "2"
+    (recovering.parent / "c.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = run(recovering, tmp_path / "run")["stages"]["recovery"]
+    assert result["kinds"]["person"] == {"tried": 2, "kept": 2}
 
 
 def test_the_oracle_with_faults_is_not_trained_on_as_it_is(recovering, tmp_path):

@@ -16,7 +16,7 @@ from quintain.harness.loop import Harness
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.failures import failed, faulted, recovered
-from quintain.interface.messages import Turn
+from quintain.interface.messages import Action, Turn
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
 
@@ -28,17 +28,22 @@ class Point:
     Attributes:
         episode: the original.
         turns: turns of it that are kept.
-        kind: what went wrong: kind of fault, of error or of format error, or `answer`.
+        kind: what went wrong: kind of fault, of error or of format error, `answer`, or `person` for
+            a correction by hand.
+        first: what to do first; None leaves it to the teacher.
+        label: tells the continuations of one point apart.
     """
 
     episode: Episode
     turns: int
     kind: str
+    first: Action | None = None
+    label: str = "r"
 
     @property
     def id(self) -> str:
         """Id of the continuation."""
-        return f"{self.episode.id}+{self.turns}r"
+        return f"{self.episode.id}+{self.turns}{self.label}"
 
 
 @dataclass(slots=True)
@@ -126,7 +131,7 @@ async def go_on(
         state = states[episode.id, point.turns]
         async with slots:
             made = await harness.branch(
-                episode, point.turns, tasks[episode.task_id], teacher(point), state=state, name="r"
+                episode, point.turns, tasks[episode.task_id], teacher(point), state=state, name=point.label
             )
         on_episode(point, made)
 

@@ -1,0 +1,90 @@
+"""People's corrections: a turn rewritten by hand, one JSON line each, checked as strictly as any call.
+
+{"episode": "desk-1#0", "turn": 2, "thought": "The title was wrong.", "calls": [{"tool": "open", "arguments": {...}}]}
+{"episode": "desk-2#0", "turn": 3, "answer": "12 km2"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
+from quintain.interface.messages import Action, Call
+from quintain.interface.tools import Toolset
+from quintain.synthesis.recovery import Point
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class _Call(_Strict):
+    tool: str
+    arguments: dict[str, Any]
+
+
+class _Correction(_Strict):
+    episode: str
+    turn: int
+    thought: str = ""
+    calls: list[_Call] = []
+    answer: str | None = None
+
+    @model_validator(mode="after")
+    def _one_deed(self) -> _Correction:
+        if bool(self.calls) == (self.answer is not None):
+            raise ValueError("a correction has either `calls` or an `answer`")
+        return self
+
+
+def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Toolset) -> Iterator[Point]:
+    """Corrections of these episodes as points to go on from; those of other episodes are passed over.
+
+    Args:
+        path: JSON Lines.
+        episodes: what may be corrected.
+        toolset: that every call must fit.
+
+    Raises:
+        InputError: the file is missing, or a line is wrong; the message names it.
+    """
+    if not path.is_file():
+        raise InputError(f"corrections not found: {path}")
+    known = {episode.id: episode for episode in episodes}
+    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+        where = f"{path}:{number}"
+        if not line.strip():
+            continue
+        one = _correction(line, where)
+        if one.episode not in known:
+            continue
+        episode = known[one.episode]
+        if not 0 <= one.turn < len(episode.turns):
+            raise InputError(
+                f"{where}: episode {one.episode!r} has turns 0 to {len(episode.turns) - 1}, not {one.turn}"
+            )
+        yield Point(episode, one.turn, "person", _action(one, toolset, where), label=f"p{number}")
+
+
+def _correction(line: bytes, where: str) -> _Correction:
+    try:
+        return _Correction.model_validate_json(line)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        message = first["msg"].removeprefix("Value error, ")
+        raise InputError(f"{where}: {place + ': ' if place else ''}{message[0].lower()}{message[1:]}") from None
+
+
+def _action(one: _Correction, toolset: Toolset, where: str) -> Action:
+    for call in one.calls:
+        wrong = toolset.check(call.tool, call.arguments)
+        if wrong is not None:
+            raise InputError(f"{where}: {wrong.message}")
+    calls = tuple(Call(str(number), call.tool, call.arguments) for number, call in enumerate(one.calls))
+    return Action(thought=one.thought, calls=calls, answer=one.answer)

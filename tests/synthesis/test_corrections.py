@@ -1,0 +1,59 @@
+"""People's corrections: one line each, refused with its number, or a point to go on from."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from evaluation.evaluation_episodes import answer, call, episode
+from quintain.interface.errors import InputError
+from quintain.interface.messages import Action, Call
+from quintain.synthesis.corrections import read_corrections
+from synthesis.test_repair import TOOLS
+
+EPISODE = episode("t", False, turns=[call(query="x"), answer("12")])
+
+
+def read(path, *lines):
+    path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
+    return list(read_corrections(path, [EPISODE], TOOLS))
+
+
+def test_a_line_is_a_point_with_what_to_do_first(tmp_path):
+    search = {"episode": "t#0", "turn": 0, "thought": "y", "calls": [{"tool": "search", "arguments": {"query": "y"}}]}
+    points = read(tmp_path / "c.jsonl", search, "", {"episode": "t#0", "turn": 1, "answer": "13"})
+    assert [(one.turns, one.kind, one.id) for one in points] == [(0, "person", "t#0+0p1"), (1, "person", "t#0+1p3")]
+    assert points[0].first == Action(thought="y", calls=(Call("0", "search", {"query": "y"}),))
+    assert points[1].first == Action(answer="13")
+
+
+def test_corrections_of_other_stages_episodes_are_passed_over(tmp_path):
+    assert read(tmp_path / "c.jsonl", {"episode": "other#0", "turn": 0, "answer": "13"}) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "c.jsonl:1: invalid JSON"),
+        ({"episode": "t#0", "answer": "x"}, "c.jsonl:1: turn: field required"),
+        ({"episode": "t#0", "turn": 0}, "has either `calls` or an `answer`"),
+        ({"episode": "t#0", "turn": 0, "anser": "x", "answer": "x"}, "anser: extra inputs are not permitted"),
+        ({"episode": "t#0", "turn": 2, "answer": "x"}, "episode 't#0' has turns 0 to 1, not 2"),
+        (
+            {"episode": "t#0", "turn": 0, "calls": [{"tool": "search", "arguments": {"limit": 2}}]},
+            "'query' is a required property",
+        ),
+        ({"episode": "t#0", "turn": 0, "calls": [{"tool": "find", "arguments": {}}]}, "no tool named 'find'"),
+    ],
+)
+def test_a_wrong_line_is_named_with_its_fault(tmp_path, line, message):
+    with pytest.raises(InputError) as caught:
+        read(tmp_path / "c.jsonl", line)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(InputError, match="corrections not found"):
+        list(read_corrections(tmp_path / "none.jsonl", [], TOOLS))
