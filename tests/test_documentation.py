@@ -100,6 +100,7 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.PoolSection: "`[pools.NAME]`",
     recipes.SamplingSection: "`sampling` of a stage",
     recipes.RolloutStage: '`kind = "rollout"`',
+    recipes.HASStage: '`kind = "has"`',
     recipes.CPTStage: '`kind = "cpt"`',
     recipes.RecoverStage: '`kind = "recover"`',
     recipes.CurateStage: '`kind = "curate"`',

@@ -51,6 +51,25 @@ class RolloutStage(Stage):
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
 
+class HASStage(Stage):
+    """Rewrites past episodes as decisions: at every step the options, the choice, and what came of it."""
+
+    kind: Literal["has"]
+    data: list[str]
+    """Names of rollout stages."""
+    alternatives: int = Field(3, ge=1, le=9)
+    """Options besides the action taken; not executed."""
+    detours: bool = True
+    """Where successes outnumber failures, rewinds some of them and takes a wrong turn."""
+    executed: bool = False
+    """Alternatives are tried through the harness, and what they return is shown."""
+    mask_bad_steps: bool = False
+    """Choices known to be wrong carry no loss."""
+    mask_results: bool = False
+    """What tools return carries no loss."""
+    seed: int = 0
+
+
 class CPTStage(Stage):
     """Continual pre-training on synthesised samples and general text."""
 
@@ -155,7 +174,7 @@ class RecoverStage(Stage):
 
 
 AnyStage = Annotated[
-    RolloutStage | RecoverStage | CPTStage | CurateStage | SFTStage | GRPOStage | EvalStage,
+    RolloutStage | RecoverStage | HASStage | CPTStage | CurateStage | SFTStage | GRPOStage | EvalStage,
     Field(discriminator="kind"),
 ]
 
@@ -168,6 +187,7 @@ SYNTHESIS: tuple[str, ...] = ("has",)
 
 DATA = {
     "recover": ("rollout",),
+    "has": ("rollout",),
     "cpt": (*SYNTHESIS, "cpt"),
     "curate": ("rollout", "recover"),
     "sft": ("rollout", "recover", "curate"),

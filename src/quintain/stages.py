@@ -12,6 +12,7 @@ from typing import Any
 from quintain.agents.oracle import OracleAgent
 from quintain.continual import cpt
 from quintain.curating import curate, is_curated, lesson_examples
+from quintain.decisions import has
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
 from quintain.inference.endpoint_config import EndpointConfig
@@ -102,6 +103,7 @@ STAGES: dict[str, StageFunction] = {
     "recover": recover,
     "cpt": cpt,
     "curate": curate,
+    "has": has,
     "sft": sft,
     "grpo": grpo,
     "eval": evaluate,

@@ -62,6 +62,7 @@ class Reader:
             InputError: a sample's calls belong to another toolset.
         """
         for sample in samples:
+            self._check(sample)
             try:
                 yield self._text(sample) if sample.text else self._conversation(sample)
             except ValueError:  # an action's text would not parse back to itself
@@ -80,7 +81,7 @@ class Reader:
         return Document(sample.source, [*ids, self._end], [*weights, 1])
 
     def _conversation(self, sample: Sample) -> Document:
-        toolset = self._tools_of(sample)
+        toolset = self._no_tools if sample.toolset is None else self._toolset
         said = list(sample.messages)
         first = next((place for place, one in enumerate(said) if not isinstance(one, Message)), len(said))
         opening = [one for one in said[:first] if isinstance(one, Message)]
@@ -98,12 +99,9 @@ class Reader:
             ids += self._dialect.say(one) if isinstance(one, Message) else []
         return ids
 
-    def _tools_of(self, sample: Sample) -> Toolset:
-        if sample.toolset is None:
-            return self._no_tools
-        if sample.toolset != self._toolset.digest:
+    def _check(self, sample: Sample) -> None:
+        if sample.toolset not in (None, self._toolset.digest):
             raise InputError(
-                f"sample {sample.id!r} was made for toolset {sample.toolset[:19]}..., the world now has "
+                f"sample {sample.id!r} was made for toolset {str(sample.toolset)[:19]}..., the world now has "
                 f"{self._toolset.digest[:19]}...; run its synthesis stage again"
             )
-        return self._toolset
