@@ -86,7 +86,7 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
         raise InputError(f"temperature {temperature:g}: must be at least 0, which is greedy")
     recipe, home = read_recipe(run)
     name = _choose_stage(run, recipe, stage)
-    workshop = Workshop(recipe, home, run)
+    workshop = Workshop(recipe, home, run, accept_drift=True)  # a person sees what comes of it
     policy = workshop.policy(name)
     engine = LocalEngine(policy.model, sessions=1)
     agent = Shown(ModelAgent(engine, policy.dialect, Sampling(temperature=temperature), name=name))

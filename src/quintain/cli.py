@@ -71,6 +71,7 @@ def _add_run_commands(commands: Any) -> None:
         "stopped; finished stages are skipped unless the recipe changed what they depend on.",
     )
     one.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file, see recipes/")
+    _add_drift(one)
     _add_out(one, None)
     one.set_defaults(command=_run)
 
@@ -87,6 +88,7 @@ def _add_look_commands(commands: Any) -> None:
     one.add_argument(
         "--base-url", default=None, metavar="URL", help="the server's address, such as http://localhost:8000/v1"
     )
+    _add_drift(one)
     one.add_argument("--prompt", type=Path, default=None, metavar="FILE", help="TOML: instructions, examples, tools")
     one.add_argument("--price-in", type=float, default=0.0, help="price of a million prompt tokens")
     one.add_argument("--price-out", type=float, default=0.0, help="price of a million generated tokens")
@@ -162,6 +164,11 @@ def _add_tools(commands: Any) -> None:
         action.set_defaults(command=command)
 
 
+def _add_drift(parser: argparse.ArgumentParser) -> None:
+    text = "go on with a model that was trained on other tools, and say what the change costs it"
+    parser.add_argument("--accept-drift", action="store_true", help=text)
+
+
 def _add_out(parser: argparse.ArgumentParser, default: str | None) -> None:
     shown = default or "runs/NAME"
     parser.add_argument("--out", type=Path, default=default, metavar="RUN", help=f"run's folder (default: {shown})")
@@ -177,14 +184,15 @@ def _quickstart(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace) -> int:
     from quintain.commands import run
 
-    return _finish(lambda: run(options.recipe, options.out), options.json)
+    return _finish(lambda: run(options.recipe, options.out, options.accept_drift), options.json)
 
 
 def _eval(options: argparse.Namespace) -> int:
     from quintain.commands import evaluate
 
     arguments = (options.recipe, options.model, options.pool, options.samples, Path(options.out))
-    return _finish(lambda: evaluate(*arguments, endpoint=_endpoint(options), prompt=options.prompt), options.json)
+    more = {"endpoint": _endpoint(options), "prompt": options.prompt, "accept_drift": options.accept_drift}
+    return _finish(lambda: evaluate(*arguments, **more), options.json)
 
 
 def _endpoint(options: argparse.Namespace) -> dict[str, Any] | None:

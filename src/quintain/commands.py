@@ -17,14 +17,20 @@ QUICKSTART_MINUTES = 10
 """What the quickstart recipe takes on 2 cores, after installation."""
 
 
-def run(path: Path, folder: Path | None) -> dict[str, Any]:
+def run(path: Path, folder: Path | None, accept_drift: bool = False) -> dict[str, Any]:
     """Runs a recipe into a folder (`runs/NAME` by default), resuming what is there.
+
+    Args:
+        path: the recipe.
+        folder: of the run.
+        accept_drift: go on with a base model that was trained on another interface.
 
     Raises:
         InputError: the recipe or its inputs are wrong.
     """
     recipe = load_recipe(path)
-    return _run(recipe, path.read_text(encoding="utf-8"), path.parent, folder or Path("runs") / recipe.name)
+    text = path.read_text(encoding="utf-8")
+    return _run(recipe, text, path.parent, folder or Path("runs") / recipe.name, accept_drift)
 
 
 def quickstart(folder: Path, minutes: float | None) -> dict[str, Any]:
@@ -45,6 +51,7 @@ def evaluate(
     *,
     endpoint: dict[str, Any] | None = None,
     prompt: Path | None = None,
+    accept_drift: bool = False,
 ) -> dict[str, Any]:
     """Measures one model on a pool of a recipe.
 
@@ -56,6 +63,7 @@ def evaluate(
         folder: of the run.
         endpoint: keys of an `endpoint` table: a model behind a server is measured instead.
         prompt: a TOML file with what the endpoint is told, as a `prompt` table.
+        accept_drift: go on with a model that was trained on another interface, and compare with its recorded evaluation.
 
     Raises:
         InputError: the recipe, the prompt file or the endpoint is wrong, or both kinds of model are given.
@@ -73,15 +81,17 @@ def evaluate(
         stage["prompt"] = read_toml(prompt, "prompt file not found")
     table["stages"] = [stage]
     table["targets"] = []  # they are about the recipe's own stages
-    return _run(recipe_from_table(table, str(path)), path.read_text(encoding="utf-8"), path.parent, folder)
+    text = path.read_text(encoding="utf-8")
+    return _run(recipe_from_table(table, str(path)), text, path.parent, folder, accept_drift)
 
 
-def _run(recipe: Recipe, text: str, home: Path, folder: Path) -> dict[str, Any]:
+def _run(recipe: Recipe, text: str, home: Path, folder: Path, accept_drift: bool = False) -> dict[str, Any]:
     say(f"run folder: {folder}")
     folder = folder.absolute()  # a world may change the working directory
-    done = run_recipe(recipe, text, home.resolve(), folder, STAGES)
+    done = run_recipe(recipe, text, home.resolve(), folder, STAGES, accept_drift)
     json_path, html_path = report(folder)
     lines = [f"{one.name:<12} {one.seconds:>6.0f} s  {one.result.get('line', '')}" for one in done]
+    lines += [line for one in done for line in one.result.get("drift", ())]
     return {
         "run": str(folder),
         "report": str(json_path),

@@ -14,8 +14,10 @@ from quintain.evaluation.summary import Comparison, compare
 from quintain.harness.journal import read_journal
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
+from quintain.interface.lock import read_lock
 from quintain.interface.tasks import Task, load_tasks
-from quintain.pipeline import read_manifest, read_recipe
+from quintain.pipeline import RECIPE, read_manifest, read_recipe
+from quintain.workshop import LOCK
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +67,8 @@ def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:
     rows = [_row(other.name, one, p) for other, one, p in zip(others, results, adjusted, strict=True)]
     lines = [f"from {first.name}: {_standing(first, results[0].before.value)}"]
     for other, one, row in zip(others, results, rows, strict=True):
-        value = one.difference.estimate
         lines.append(f"to   {other.name}: {_standing(other, one.after.value)}")
-        lines.append(
-            f"     {value.value:+.3f} [{value.low:+.3f}, {value.high:+.3f}], p = {row['p_value']:.4f}, "
-            f"Holm {row['p_value_holm']:.4f}, {one.tasks} common tasks, {one.left_out} left out"
-        )
+        lines.append(f"     {_difference(one)}; Holm p = {row['p_value_holm']:.4f}")
     return {"from": first.name, "to": rows, "lines": lines}
 
 
@@ -82,6 +80,56 @@ def gate_runs(run: Path, baseline: Path, margin: float) -> dict[str, Any]:
     """
     found = gate(_paired(read_evaluation(baseline), read_evaluation(run)), margin)
     return {**found.to_json(), "lines": found.lines()}
+
+
+def cost_of_drift(model: Path, now: Measured) -> list[str]:
+    """What a change of the tools costs a trained model: its evaluation now against the one its own run recorded.
+
+    The old tools are gone, so what they gave is read from the run that trained the model (`RUN/STAGE/model`): the
+    evaluations of that stage, on the same tasks, whose episodes were played with the tools of the model's lock.
+
+    Args:
+        model: the model's folder, with its `tools.lock`.
+        now: its evaluation with the tools as they are.
+
+    Returns:
+        Lines for a person; they say so if nothing was recorded.
+    """
+    old = _recorded(model, now)
+    if not old:
+        return [
+            f"drift: the run of {model} holds no evaluation of it on these tasks with the old tools, so what the change "
+            "costs is not known"
+        ]
+    last = old[-1]
+    return [f"drift: {now.name} against {last.name}, tools as trained: {_difference(_paired(last, now))}"]
+
+
+def _recorded(model: Path, now: Measured) -> list[Measured]:
+    """Finished evaluations of a model in its own run that were played with the tools it was trained on."""
+    run, stage = model.parent.parent, model.parent.name
+    if not (run / RECIPE).is_file() or not (model / LOCK).is_file():
+        return []
+    recipe, _ = read_recipe(run)
+    toolset = read_lock(model / LOCK).toolset
+    names = [one.name for one in recipe.stages if one.kind == "eval" and one.model == stage and not one.endpoint]
+    done = [name for name in names if (found := read_manifest(run / name)) and found["status"] == "done"]
+    measured = [read_evaluation(run / name) for name in done]
+    scored = {one.task_id for one in now.episodes if one.scored}
+    return [
+        one
+        for one in measured
+        if all(episode.digests.toolset == toolset for episode in one.episodes)
+        and any(episode.scored and episode.task_id in scored for episode in one.episodes)
+    ]
+
+
+def _difference(one: Comparison) -> str:
+    value = one.difference.estimate
+    return (
+        f"pass@1 {value.value:+.3f} [{value.low:+.3f}, {value.high:+.3f}], p = {one.difference.p_value:.4f}, "
+        f"{one.tasks} common tasks, {one.left_out} left out"
+    )
 
 
 def _paired(first: Measured, second: Measured) -> Comparison:

@@ -19,7 +19,7 @@ from quintain.interface.errors import InputError
 from quintain.interface.reading import JOURNAL
 from quintain.progress import say
 from quintain.recipe import Recipe, recipe_from_table
-from quintain.workshop import Workshop
+from quintain.workshop import LOCK, Workshop
 
 MANIFEST = "manifest.json"
 RECIPE = "recipe.json"
@@ -39,7 +39,14 @@ class Finished:
     result: dict[str, Any]
 
 
-def run_recipe(recipe: Recipe, text: str, home: Path, folder: Path, stages: dict[str, StageFunction]) -> list[Finished]:
+def run_recipe(
+    recipe: Recipe,
+    text: str,
+    home: Path,
+    folder: Path,
+    stages: dict[str, StageFunction],
+    accept_drift: bool = False,
+) -> list[Finished]:
     """Runs every stage that is not finished yet.
 
     Args:
@@ -48,6 +55,7 @@ def run_recipe(recipe: Recipe, text: str, home: Path, folder: Path, stages: dict
         home: the folder its paths are relative to.
         folder: of the run; made if missing, resumed if not.
         stages: what each kind of stage does.
+        accept_drift: go on with models that were trained on another interface.
 
     Raises:
         InputError: another process works in the folder, or a stage finds its input wrong.
@@ -58,7 +66,7 @@ def run_recipe(recipe: Recipe, text: str, home: Path, folder: Path, stages: dict
     with _only_user_of(folder):
         write_text(folder / "recipe.toml", text)
         write_json(folder / RECIPE, {"home": str(home), "recipe": recipe.model_dump(mode="json")})
-        workshop = Workshop(recipe, home, folder)
+        workshop = Workshop(recipe, home, folder, accept_drift)
         workshop.check_lock()
         workshop.save_pools()
         done: list[Finished] = []
@@ -151,6 +159,8 @@ def _run_stage(workshop: Workshop, stage: Any, fingerprint: str, work: StageFunc
     began = time.monotonic()
     try:
         result = work(workshop, stage, folder)
+        if (folder / "model").is_dir():  # a model knows the tools it was trained with
+            write_text(folder / "model" / LOCK, workshop.lock_path().read_text(encoding="utf-8"))
     finally:
         manifest["seconds"] = before + time.monotonic() - began
         write_json(folder / MANIFEST, manifest)

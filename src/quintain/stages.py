@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.agents.oracle import OracleAgent
+from quintain.comparison import Measured, cost_of_drift
 from quintain.continual import cpt
 from quintain.curating import curate, is_curated, lesson_examples
 from quintain.decisions import has
@@ -95,7 +96,12 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     summary = summarise(episodes, planned=len(tasks) * stage.samples)
     write_json(folder / "evaluation.json", summary.to_json())
     model = stage.endpoint.model if stage.endpoint else stage.model
-    return {"model": model, "line": headline(summary)}
+    result = {"model": model, "line": headline(summary)}
+    reference = workshop.model_path(stage.model)
+    if stage.endpoint is None and reference in workshop.drifted:
+        now = Measured(f"{stage.name}, tools as they are", episodes, {task.id: task for task in tasks})
+        result["drift"] = cost_of_drift(Path(reference), now)
+    return result
 
 
 STAGES: dict[str, StageFunction] = {

@@ -25,7 +25,7 @@ from quintain.interface.dialects import digest_of
 from quintain.interface.dialects import get as get_dialect
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
-from quintain.interface.errors import InputError, QuintainError, describe
+from quintain.interface.errors import InputError, InterfaceDrift, QuintainError, describe
 from quintain.interface.lock import Difference, Execute, Lock, Probe, check_lock, drift, read_lock, write_lock
 from quintain.interface.messages import Call
 from quintain.interface.tasks import Task, load_tasks, save_tasks, task_from_json
@@ -52,12 +52,18 @@ class Workshop:
         recipe: of the run.
         home: the recipe's folder.
         folder: the run's folder.
+        accept_drift: go on with models that were trained on another interface.
+
+    Attributes:
+        drifted: paths of such models that were used.
     """
 
-    def __init__(self, recipe: Recipe, home: Path, folder: Path) -> None:
+    def __init__(self, recipe: Recipe, home: Path, folder: Path, accept_drift: bool = False) -> None:
         self.recipe = recipe
         self.home = home
         self.folder = folder
+        self.accept_drift = accept_drift
+        self.drifted: set[str] = set()
         self._pools: dict[str, list[Task]] = {}
         self._loaded: tuple[str, Policy] | None = None
 
@@ -137,24 +143,48 @@ class Workshop:
             from quintain.inference.products import lay_by_columns
 
             self._loaded = None  # frees the last one before the next is loaded
-            reference = self.recipe.model.base if name == "base" else str(self.folder / name / "model")
-            self._say_what_differs(reference)
+            reference = self.model_path(name)
+            self._check_interface_of(reference)
             model, tokenizer = load_model(reference)
             lay_by_columns(model)
             dialect = get_dialect(self.recipe.model.dialect, TokenizerCodec(tokenizer))
             self._loaded = (name, Policy(model, tokenizer, dialect))
         return self._loaded[1]
 
-    def _say_what_differs(self, reference: str) -> None:
-        """One line if a model was trained on another interface: to measure it here is fair, to overlook it is not."""
-        path = Path(reference) / SUMMARY
-        if not path.is_file():
+    def model_path(self, name: str) -> str:
+        """Path or hub id of the base model (`base`) or of the model a stage trained."""
+        return self.recipe.model.base if name == "base" else str(self.folder / name / "model")
+
+    def _check_interface_of(self, reference: str) -> None:
+        """Holds what a model was trained on against what it would act in now.
+
+        Raises:
+            InterfaceDrift: they differ, and drift was not accepted.
+        """
+        found = self._drift_of(Path(reference))
+        if not found:
             return
-        trained = json.loads(path.read_text(encoding="utf-8")).get("digests", [])
+        words = f"{reference} was trained on another interface: {'; '.join(map(str, found))}"
+        if not self.accept_drift:
+            raise InterfaceDrift(
+                f"{words}. Its scores mean something else here; to go on and see what the change costs, "
+                "run the same command with --accept-drift"
+            )
+        say(words)
+        self.drifted.add(reference)
+
+    def _drift_of(self, model: Path) -> list[Difference]:
+        if not (model / SUMMARY).is_file():
+            return []
+        trained = json.loads((model / SUMMARY).read_text(encoding="utf-8")).get("digests", [])
         now = self.digests()
-        other = [key for key in ("toolset", "dialect") if all(one[key] != now[key] for one in trained)]
-        if trained and other:
-            say(f"{reference} was trained with another {' and '.join(other)}; this measures how it does with this one")
+        other = [key for key in ("toolset", "dialect") if trained and all(one[key] != now[key] for one in trained)]
+        found = self.lock_differences(model / LOCK) if (model / LOCK).is_file() else []
+        if "toolset" in other and not found:
+            found = [Difference("", f"toolset changed, how is not known (it has no {LOCK})")]
+        if "dialect" in other:
+            found.append(Difference("", f"dialect changed to {self.recipe.model.dialect!r}"))
+        return found
 
     def take_policy(self, name: str) -> Policy:
         """The same, but for training: the model is changed in place, so it is not kept under this name."""
@@ -172,9 +202,7 @@ class Workshop:
         Raises:
             InterfaceDrift: they differ; the message says how, in words.
         """
-        path = self.home / LOCK
-        if not path.is_file():
-            path = self.folder / LOCK
+        path = self.lock_path()
         if not path.is_file():
             self.write_lock(path)
             return
@@ -182,22 +210,29 @@ class Workshop:
         if found:
             raise drift(found, "RECIPE")
 
+    def lock_path(self) -> Path:
+        """The lock beside the recipe, or else the run's own."""
+        path = self.home / LOCK
+        return path if path.is_file() else self.folder / LOCK
+
     def write_lock(self, path: Path) -> Lock:
         """Records the interface, with the recipe's probe calls run on a fresh world."""
-        world = self._probed_world()
+        world = self._probed_world(bool(self.recipe.world.probes))
         probes = [Probe(one.tool, one.arguments) for one in self.recipe.world.probes]
         return asyncio.run(write_lock(path, world.toolset(), world.name, probes, self._executor(world)))
 
     def lock_differences(self, path: Path) -> list[Difference]:
         """How the live tools differ from a lock file."""
-        world = self._probed_world()
-        return asyncio.run(check_lock(read_lock(path), world.toolset(), world.name, self._executor(world)))
+        lock = read_lock(path)
+        world = self._probed_world(bool(lock.observed))
+        return asyncio.run(check_lock(lock, world.toolset(), world.name, self._executor(world)))
 
-    def _probed_world(self) -> World:
+    def _probed_world(self, ready: bool) -> World:
+        """A fresh instance; `ready` for calls, reset to the first task of the first pool."""
         world = self.world()
         with somebodys_code(f"toolset() of world {self.recipe.world.world!r}"):
             world.toolset()
-        if self.recipe.world.probes:
+        if ready:
             sample = self.pool(next(iter(self.recipe.pools)))[0]
             with somebodys_code(f"reset() of world {self.recipe.world.world!r}"):
                 asyncio.run(settle(world.reset, sample))

@@ -130,19 +130,18 @@ def test_eval_measures_any_model_folder_on_a_recipes_pool(recipe_file, folder, m
     assert list(result["stages"]) == ["eval"]
 
 
-def test_a_trained_model_carries_its_interface_and_is_measured_on_another_one_with_a_word(
-    recipe_file, folder, tmp_path, capsys
-):
+def test_a_trained_model_carries_its_interface_and_is_not_measured_on_another_one(recipe_file, folder, tmp_path):
     run(recipe_file, folder)
     manifest = json.loads((folder / "sft" / "manifest.json").read_text())
     model = folder / "sft" / "model"
     assert json.loads((model / "training.json").read_text())["digests"] == [manifest["digests"]]
-    capsys.readouterr()
+    assert (model / "tools.lock").read_bytes() == (folder / "tools.lock").read_bytes()
     evaluate(recipe_file, str(model), "eval", 1, tmp_path / "same")
-    assert "trained with" not in capsys.readouterr().err
     recipe_file.write_text(recipe_file.read_text().replace('"hermes-compact"', '"hermes"'))
-    evaluate(recipe_file, str(model), "eval", 1, tmp_path / "other")
-    assert f"{model} was trained with another dialect; this measures" in capsys.readouterr().err
+    with pytest.raises(
+        InterfaceDrift, match=r"trained on another interface: dialect changed to 'hermes'\. .*--accept-drift"
+    ):
+        evaluate(recipe_file, str(model), "eval", 1, tmp_path / "other")
 
 
 def test_a_report_can_be_written_again_from_the_folder_alone(recipe_file, folder):
