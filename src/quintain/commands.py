@@ -63,7 +63,7 @@ def evaluate(
         folder: of the run.
         endpoint: keys of an `endpoint` table: a model behind a server is measured instead.
         prompt: a TOML file with what the endpoint is told, as a `prompt` table.
-        accept_drift: go on with a model that was trained on another interface, and compare with its recorded evaluation.
+        accept_drift: go on with a model that was trained on another interface; its record is compared.
 
     Raises:
         InputError: the recipe, the prompt file or the endpoint is wrong, or both kinds of model are given.

@@ -98,8 +98,8 @@ def cost_of_drift(model: Path, now: Measured) -> list[str]:
     old = _recorded(model, now)
     if not old:
         return [
-            f"drift: the run of {model} holds no evaluation of it on these tasks with the old tools, so what the change "
-            "costs is not known"
+            f"drift: the run of {model} holds no evaluation of it on these tasks with the old tools, so what the "
+            "change costs is not known"
         ]
     last = old[-1]
     return [f"drift: {now.name} against {last.name}, tools as trained: {_difference(_paired(last, now))}"]

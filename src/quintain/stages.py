@@ -96,7 +96,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     summary = summarise(episodes, planned=len(tasks) * stage.samples)
     write_json(folder / "evaluation.json", summary.to_json())
     model = stage.endpoint.model if stage.endpoint else stage.model
-    result = {"model": model, "line": headline(summary)}
+    result: dict[str, Any] = {"model": model, "line": headline(summary)}
     reference = workshop.model_path(stage.model)
     if stage.endpoint is None and reference in workshop.drifted:
         now = Measured(f"{stage.name}, tools as they are", episodes, {task.id: task for task in tasks})

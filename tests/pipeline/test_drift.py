@@ -1,4 +1,4 @@
-"""A trained model meets tools that changed: it stops with the difference in words, or goes on and says what it costs."""
+"""A trained model meets tools that changed: it stops with the difference in words, or goes on and says the cost."""
 
 from __future__ import annotations
 
