@@ -2,8 +2,9 @@
 
 Every side plays the same scripted episodes: groups that share system prompt, tools and task, the same number of
 sampled tokens a turn, the same observations. `model.generate` gets all episodes as one left-padded batch and prefills
-everything again at each turn, as a loop around it must. Generated tokens per second over the whole episode,
-prefill included; medians of the repeats.
+everything again at each turn, as a loop around it must. It runs with the same settings of the process (allocator,
+oneDNN) as the engine, on a model as transformers loads it. Generated tokens per second over the whole episode, prefill
+included; medians of the repeats.
 
     python benchmarks/rollout_engine.py --vllm-python VLLM_VENV/bin/python --out rollout_engine.json
 
@@ -37,7 +38,9 @@ from rich.table import Table
 
 from quintain.inference.local import LocalEngine, Stats
 from quintain.inference.models import DEFAULT, load_model
+from quintain.inference.products import lay_by_columns
 from quintain.interface.generation import Sampling
+from quintain.machine import tune
 
 PEER = Path(__file__).parent / "peers" / "vllm_rollout.py"
 PEER_SETTINGS = {
@@ -238,11 +241,14 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     given = parser.parse_args()
     shape = Shape(given.episodes, given.group, given.turns, given.new, given.prompt, given.task, given.observation)
+    tune()
+    plain, _ = load_model(given.model)
     model, _ = load_model(given.model)
+    lay_by_columns(model)
     prompts, observation = script(shape, model.config.vocab_size)
     machine = measure_machine()
     players: dict[str, Callable[[], Seconds]] = {
-        "model.generate": lambda: play_generate(model, shape, prompts, observation)
+        "model.generate": lambda: play_generate(plain, shape, prompts, observation)
     }
     seen: list[Stats] = []
 

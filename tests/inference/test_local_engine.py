@@ -44,8 +44,8 @@ SHAPE: dict[str, Any] = {
     "eos_token_id": None,
     "bos_token_id": None,
 }
-MODELS: dict[str, Callable[[], Any]] = {
-    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE)),
+MODELS: dict[str, Callable[..., Any]] = {
+    "llama": lambda **changes: LlamaForCausalLM(LlamaConfig(**SHAPE | changes)),
     "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),
     "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SHAPE)),
     "gemma2": lambda: Gemma2ForCausalLM(Gemma2Config(**SHAPE, sliding_window=16)),
@@ -54,9 +54,9 @@ MODELS: dict[str, Callable[[], Any]] = {
 PROMPT = list(range(1, 41))
 
 
-def tiny(name: str = "llama") -> Any:
+def tiny(name: str = "llama", **changes: Any) -> Any:
     torch.manual_seed(0)
-    model = MODELS[name]().eval()
+    model = MODELS[name](**changes).eval()
     model.set_attn_implementation("eager")
     return model
 
@@ -143,19 +143,19 @@ async def test_logprobs_stay_right_when_rows_are_evicted_and_recomputed() -> Non
         assert engine.stats.generated == 9 * 3 * 9
 
 
-async def test_sequences_that_outgrow_the_budget_queue_up_and_all_finish() -> None:
-    model = tiny()
-    # 4 slots of 64 tokens at first; each sequence grows to 200, so that at last one slot is left.
-    async with engine_of(model, sessions=4, kv_tokens=256, chunk=32) as engine, asyncio.timeout(60):
+async def test_sequences_that_outgrow_their_slots_queue_up_and_all_finish() -> None:
+    model = tiny(max_position_embeddings=512)
+    # 4 slots of 256 tokens at first; each sequence grows to 301, for which the budget has 3 slots.
+    async with engine_of(model, sessions=4, kv_tokens=4 * 256, chunk=32) as engine, asyncio.timeout(60):
         prompts = [[index + 1, *PROMPT] for index in range(4)]
         found = await asyncio.gather(
             *(
-                engine.generate(ids, session=str(index), group="", sampling=Sampling(max_tokens=160))
+                engine.generate(ids, session=str(index), group="", sampling=Sampling(max_tokens=260))
                 for index, ids in enumerate(prompts)
             )
         )
     for ids, generation in zip(prompts, found, strict=True):
-        assert len(generation.ids) == 160
+        assert len(generation.ids) == 260
         check(model, ids, generation)
 
 

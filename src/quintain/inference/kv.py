@@ -29,7 +29,7 @@ class KVPool:
     def __init__(self, slots: int, budget: int) -> None:
         self.most = slots
         self.budget = budget
-        self.capacity = min(4 * STEP, budget)
+        self.capacity = min(max(4 * STEP, budget // slots), budget)
         self.slots = min(slots, budget // self.capacity)
         self._keys: dict[int, Tensor] = {}
         self._values: dict[int, Tensor] = {}
