@@ -8,10 +8,11 @@ from typing import Any
 
 from quintain.curation.curate import CURATION, curated
 from quintain.curation.curate import curate as choose
+from quintain.curation.importing import imported_toolset
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.example import Example
 from quintain.interface.tools import Toolset
-from quintain.progress import progress
+from quintain.progress import progress, say
 from quintain.recipe import CurateStage
 from quintain.workshop import Workshop
 
@@ -36,12 +37,21 @@ def lesson_examples(folder: Path, dialect: Dialect, toolset: Toolset) -> Iterato
     Args:
         folder: of a curate stage.
         dialect: renders what has no tokens.
-        toolset: of the run's world.
+        toolset: of the run's own world; imported episodes bring theirs.
     """
     from quintain.training.examples import lesson_example
 
-    for _, episode, lessons in curated(folder):
+    unwritten: list[str] = []
+    for home, episode, lessons in curated(folder):
+        own = imported_toolset(home, episode.digests.toolset)
+        tools = toolset if own is None else own
         for lesson in lessons:
-            example = lesson_example(episode, lesson, dialect=dialect, toolset=toolset, source="sft:curated")
+            try:
+                example = lesson_example(episode, lesson, dialect=dialect, toolset=tools, source="sft:curated")
+            except ValueError as error:  # text of others that would not read back as it is
+                unwritten.append(f"episode {episode.id}: {error}")
+                continue
             if example is not None:
                 yield example
+    if unwritten:
+        say(f"{len(unwritten)} lesson{'s' * (len(unwritten) > 1)} left out, the first: {unwritten[0]}")

@@ -7,6 +7,8 @@ import json
 import pytest
 
 from quintain.commands import run
+from quintain.curation.curate import curated
+from quintain.curation.importing import import_files
 from quintain.interface.errors import InputError
 
 CURATE = """
@@ -65,3 +67,41 @@ def test_a_missing_import_is_one_line_with_the_command_that_makes_it(curated_rec
     curated_recipe.write_text(text)
     with pytest.raises(InputError, match=r"no import in .*others: it has no journal.*quintain import FILE --out"):
         run(curated_recipe, tmp_path / "run")
+
+
+def test_imported_trajectories_are_trained_on_with_their_own_tools(curated_recipe, tmp_path):
+    record = {
+        "messages": [
+            {"role": "user", "content": "What is 2 + 3?"},
+            {"role": "assistant", "tool_calls": [{"function": {"name": "plus", "arguments": {"x": 2, "y": 3}}}]},
+            {"role": "tool", "content": "5"},
+            {"role": "assistant", "content": "5"},
+        ],
+        "tools": [{"name": "plus", "description": "Adds.", "parameters": {"type": "object"}}],
+        "success": True,
+    }
+    file = tmp_path / "theirs.jsonl"
+    file.write_text(json.dumps(record) + "\n")
+    import_files([file], "messages", curated_recipe.parent / "theirs")
+    curated_recipe.write_text(
+        curated_recipe.read_text().replace('"mix"\ndata = ["demos"]', '"mix"\nimports = ["theirs"]')
+    )
+    run(curated_recipe, tmp_path / "run")
+    trained = json.loads((tmp_path / "run" / "sft" / "model" / "training.json").read_text())
+    (episode,) = (one for _, one, _ in curated(tmp_path / "run" / "mix"))
+    assert trained["examples"] == 1
+    assert [one["toolset"] for one in trained["digests"]] == [episode.digests.toolset]
+
+
+def test_what_the_dialect_cant_write_is_left_out_with_a_word(curated_recipe, tmp_path, capsys):
+    good, bad = (
+        [{"role": "user", "content": "?"}, {"role": "assistant", "content": one}] for one in ("5", "<call>x {")
+    )
+    file = tmp_path / "theirs.jsonl"
+    file.write_text("".join(json.dumps({"messages": one, "success": True}) + "\n" for one in (good, bad)))
+    import_files([file], "messages", curated_recipe.parent / "theirs")
+    curated_recipe.write_text(
+        curated_recipe.read_text().replace('"mix"\ndata = ["demos"]', '"mix"\nimports = ["theirs"]')
+    )
+    run(curated_recipe, tmp_path / "run")
+    assert "1 lesson left out, the first: episode theirs-2: dialect 'hermes-compact' can't" in capsys.readouterr().err

@@ -7,6 +7,7 @@ tools are: DuckDB and Hugging Face datasets read the files as they are.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 from quintain.interface.episode import Budget, Digests, Episode, Outcome, Segment, Span, Usage, Verdict
@@ -156,6 +157,19 @@ def end_to_json(episode: Episode) -> dict[str, Any]:
     }
 
 
+def episode_records(episode: Episode, budget: Budget) -> Iterator[dict[str, Any]]:
+    """The records of a finished episode as a journal holds them, without snapshots."""
+    place = {"v": SCHEMA, "episode": episode.id}
+    yield {**place, "kind": "start", "index": 0, **start_to_json(episode, budget), "snapshot": None}
+    for index, turn in enumerate(episode.turns):
+        told = {"turn": turn_to_json(turn), "usage": episode.usage, "milestones": episode.milestones, "snapshot": None}
+        yield {**place, "kind": "turn", "index": index, **told}
+        said = episode.user_messages.get(index + 1)
+        if said is not None:
+            yield {**place, "kind": "user", "index": index, "user": message_to_json(said), "snapshot": None}
+    yield {**place, "kind": "end", "index": len(episode.turns), **end_to_json(episode)}
+
+
 def milestones_by_turn(turns: list[dict[str, Any]]) -> dict[str, int]:
     """The milestones reached in an episode's turn records, with the index of the first turn that holds each."""
     reached: dict[str, int] = {}
@@ -212,6 +226,7 @@ __all__ = [
     "TokenRecord",
     "end_to_json",
     "episode_from_json",
+    "episode_records",
     "message_from_json",
     "message_to_json",
     "milestones_by_turn",

@@ -1,0 +1,186 @@
+"""Import and export of files: bad records are listed or stop it, good ones become a journal and leave it again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from curation_episodes import answered, called, episode, malformed, write_journal
+
+from quintain.cli import main
+from quintain.curation.config import CurationConfig
+from quintain.curation.curate import curate
+from quintain.curation.exporting import export
+from quintain.curation.importing import import_files, imported_toolset
+from quintain.interface.errors import InputError
+from quintain.interface.reading import JOURNAL, read_episodes
+from quintain.interface.tools import Tool, Toolset
+
+TOOLS = Toolset([Tool("search", "Finds pages.", {"type": "object"})])
+GOOD = {"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "42"}]}
+BAD = {"messages": [{"role": "user", "content": "?"}]}
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def tools_of(home, digest):
+    return imported_toolset(home, digest) or TOOLS
+
+
+def episodes_of(folder):
+    return [recorded.episode() for recorded in read_episodes(folder / JOURNAL)]
+
+
+@pytest.fixture
+def mixed(tmp_path):
+    return write(tmp_path / "mixed.jsonl", json.dumps(GOOD), json.dumps(BAD), "", "{", "[]", json.dumps(GOOD))
+
+
+def test_bad_records_are_listed_with_line_and_reason_and_the_others_imported(mixed, tmp_path):
+    counts = import_files([mixed], "messages", tmp_path / "out")
+    assert (counts.episodes, counts.unscored) == (2, 2)
+    assert [(one["line"], one["reason"]) for one in lines(tmp_path / "out" / "rejected.jsonl")] == [
+        (2, "no_action"),
+        (4, "json"),
+        (5, "record"),
+    ]
+    assert [one.id for one in episodes_of(tmp_path / "out")] == ["mixed-1", "mixed-6"]
+
+
+def test_strict_stops_at_the_first_and_leaves_no_journal(mixed, tmp_path):
+    with pytest.raises(InputError, match=r"mixed.jsonl:2: no_action: no assistant message"):
+        import_files([mixed], "messages", tmp_path / "out", strict=True)
+    assert not (tmp_path / "out" / JOURNAL).exists()
+    import_files([mixed], "messages", tmp_path / "out")
+
+
+def test_an_import_is_never_written_over(mixed, tmp_path):
+    import_files([mixed], "messages", tmp_path / "out")
+    with pytest.raises(InputError, match="holds a journal already"):
+        import_files([mixed], "messages", tmp_path / "out")
+
+
+def test_nothing_but_bad_records_is_one_line(tmp_path):
+    with pytest.raises(InputError, match=r"nothing to import: .*rejected: 1 no_action"):
+        import_files([write(tmp_path / "bad.jsonl", json.dumps(BAD))], "messages", tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "deep", [{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "\ud800"}]}]
+)
+def test_text_that_is_no_unicode_is_rejected(tmp_path, deep):
+    file = write(tmp_path / "a.jsonl", json.dumps(deep), json.dumps(GOOD))
+    assert import_files([file], "messages", tmp_path / "out").rejected == {"record": 1}
+
+
+def test_two_records_with_one_id_are_not_mixed_up(tmp_path):
+    file = write(tmp_path / "a.jsonl", *[json.dumps({**GOOD, "id": "x"})] * 2)
+    assert import_files([file], "messages", tmp_path / "out").rejected == {"duplicate_id": 1}
+
+
+def test_a_list_in_one_json_file_and_a_folder_of_trajectories_are_read(tmp_path):
+    listed = tmp_path / "list.json"
+    listed.write_text(json.dumps([GOOD, BAD, GOOD]))
+    counts = import_files([listed], "messages", tmp_path / "one")
+    assert (counts.episodes, counts.rejected) == (2, {"no_action": 1})
+    write_journal(tmp_path / "run", [episode("a"), episode("b")])
+    export(tmp_path / "run", "atif", tmp_path / "atif", tools_of)
+    assert import_files([tmp_path / "atif"], "atif", tmp_path / "two").episodes == 2
+
+
+@pytest.mark.parametrize("form", ["messages", "sharegpt", "atif"])
+def test_a_journal_comes_back_from_every_format(tmp_path, form):
+    made = [episode("a"), episode("b", [called(query="x"), called(query="y"), answered()], success=False)]
+    write_journal(tmp_path / "run", made)
+    export(tmp_path / "run", form, tmp_path / "file.jsonl", tools_of)
+    import_files([tmp_path / "file.jsonl"], form, tmp_path / "back")
+    back = episodes_of(tmp_path / "back")
+    for one, again in zip(made, back, strict=True):
+        assert (again.id, again.cluster, again.template, again.tags) == (one.id, one.cluster, one.template, one.tags)
+        assert (again.messages, again.calls(), again.answer) == (one.messages, one.calls(), one.answer)
+        assert (again.success, again.scored) == (one.success, one.scored)
+    assert imported_toolset(tmp_path / "back", back[0].digests.toolset).digest == TOOLS.digest
+
+
+def test_sharegpt_has_no_form_for_a_malformed_turn_and_says_so(tmp_path):
+    write_journal(tmp_path / "run", [episode("a"), episode("b", [malformed(), answered()])])
+    assert export(tmp_path / "run", "sharegpt", tmp_path / "f.jsonl", tools_of).rejected == {"malformed": 1}
+
+
+def test_an_export_is_never_written_over(tmp_path):
+    write_journal(tmp_path / "run", [episode("a")])
+    (tmp_path / "f.jsonl").touch()
+    with pytest.raises(InputError, match="is there already"):
+        export(tmp_path / "run", "messages", tmp_path / "f.jsonl", tools_of)
+
+
+def test_curated_data_is_exported_window_by_window_with_weights(tmp_path):
+    long = [*(called(page=number, query="q") for number in range(19)), answered()]
+    write_journal(tmp_path / "run", [episode("a", long)])
+    curate({"run": tmp_path / "run"}, CurationConfig(mask="agent"), tmp_path / "mix")
+    export(tmp_path / "mix", "messages", tmp_path / "f.jsonl", tools_of)
+    records = lines(tmp_path / "f.jsonl")
+    weights = [[one["weight"] for one in record["messages"] if "weight" in one] for record in records]
+    assert weights == [[1] * 16, [0] * 8 + [1] * 4]
+    assert all(record["messages"][0]["role"] == "user" for record in records), "the task stays in view"
+
+
+def test_an_exported_file_loads_as_a_dataset_and_comes_back_from_it(tmp_path, monkeypatch):
+    datasets = pytest.importorskip("datasets")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    made = [
+        episode("a", [called(query="x"), answered()]),
+        episode("b", [called("open", title="y", page=None), called("open", error="exception", many=[1, "z"])]),
+    ]
+    write_journal(tmp_path / "run", made)
+    export(tmp_path / "run", "messages", tmp_path / "f.jsonl", tools_of)
+    table = datasets.load_dataset("json", data_files=str(tmp_path / "f.jsonl"), split="train")
+    assert {"messages", "tools", "id", "success"} <= set(table.column_names)
+    write(tmp_path / "again.jsonl", *(json.dumps(row) for row in table))
+    import_files([tmp_path / "again.jsonl"], "messages", tmp_path / "back")
+    assert [one.calls() for one in episodes_of(tmp_path / "back")] == [one.calls() for one in made]
+
+
+def test_a_chat_template_renders_an_exported_record_with_its_tools(tmp_path, tokenizer):
+    """As TRL hands it to the tokenizer: the columns `messages` and `tools`, nothing else."""
+    write_journal(tmp_path / "run", [episode("a", [called(query="x"), answered()])])
+    export(tmp_path / "run", "messages", tmp_path / "f.jsonl", tools_of)
+    (record,) = lines(tmp_path / "f.jsonl")
+    template = (
+        "{% for tool in tools %}[{{ tool.function.name }}]{% endfor %}{% for one in messages %}{{ one.role }}:"
+        "{{ one.content }}{% for call in one.tool_calls %}{{ call.function.name }}"
+        "{{ call.function.arguments | tojson }}{% endfor %};{% endfor %}"
+    )
+    text = tokenizer.apply_chat_template(
+        record["messages"], tools=record["tools"], chat_template=template, tokenize=False
+    )
+    prompt = record["messages"][0]["content"]
+    assert text == f'[search]user:{prompt};assistant:search{{"query": "x"}};tool:found;assistant:42;'
+
+
+def test_the_commands_say_what_they_did_and_2_is_the_code_of_wrong_input(mixed, tmp_path, capsys):
+    out = str(tmp_path / "out")
+    assert main(["import", str(mixed), "--out", out, "--verdict", "success"]) == 0
+    assert "2 episodes imported; rejected: 1 no_action, 1 json, 1 record" in capsys.readouterr().out
+    assert main(["export", out, "--format", "sharegpt", "--out", str(tmp_path / "f.jsonl")]) == 0
+    assert "2 records written; left out: none" in capsys.readouterr().out
+    assert main(["import", str(mixed), "--out", str(tmp_path / "strict"), "--strict"]) == 2
+    assert "mixed.jsonl:2: no_action" in capsys.readouterr().err
+    assert main(["import", str(tmp_path / "none.jsonl"), "--out", str(tmp_path / "x")]) == 2
+    assert "file not found" in capsys.readouterr().err
+
+
+def test_harbors_own_model_accepts_what_is_exported(tmp_path):
+    trajectories = pytest.importorskip("harbor.models.trajectories", reason="`pip install harbor`, Python 3.12")
+    write_journal(tmp_path / "run", [episode("a", [malformed(), called(error="exception"), answered()])])
+    export(tmp_path / "run", "atif", tmp_path / "atif", tools_of)
+    (path,) = (tmp_path / "atif").iterdir()
+    assert trajectories.Trajectory.model_validate_json(path.read_text()).session_id == "a"
