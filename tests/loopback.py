@@ -10,7 +10,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 Respond = Callable[[dict[str, Any]], dict[str, Any] | tuple[int, dict[str, Any]]]
-"""From a request's JSON to a message, or to a status and an error body."""
+"""From a request's JSON to a message, or to a status and an error body; its key `retry-after` is sent as a header."""
+
+
+class Cut(dict[str, Any]):
+    """A message whose reply breaks off in the middle of its body."""
 
 
 class Loopback:
@@ -45,7 +49,13 @@ def serve(respond: Respond) -> Iterator[Loopback]:
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(text)))
+            if "retry-after" in body:
+                self.send_header("Retry-After", str(body["retry-after"]))
             self.end_headers()
+            if isinstance(answered, Cut):
+                self.wfile.write(text[: len(text) // 2])
+                self.close_connection = True
+                return
             self.wfile.write(text)
 
         def log_message(self, *_: Any) -> None:

@@ -19,6 +19,7 @@ from quintain.inference.endpoint_config import EndpointConfig, ExampleSection, P
 from quintain.interface.dialects import NAMES
 from quintain.interface.records import SCHEMA
 from quintain.recipe_tables import ProbeSection
+from quintain.synthesis.config import FASConfig, TeacherConfig
 from quintain.training.config import CPTConfig, RopeConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
 from quintain.training.guard import GuardConfig
@@ -101,6 +102,9 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.SamplingSection: "`sampling` of a stage",
     recipes.RolloutStage: '`kind = "rollout"`',
     recipes.HASStage: '`kind = "has"`',
+    recipes.FASStage: '`kind = "fas"`',
+    FASConfig: "`make` of a fas stage",
+    TeacherConfig: "`teacher` of a fas stage",
     recipes.CPTStage: '`kind = "cpt"`',
     recipes.RecoverStage: '`kind = "recover"`',
     recipes.CurateStage: '`kind = "curate"`',

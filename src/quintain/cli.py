@@ -52,6 +52,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run_commands(commands)
     _add_look_commands(commands)
+    _add_synth(commands)
     _add_tools(commands)
     _add_exchange(commands)
     return parser
@@ -148,6 +149,20 @@ def _add_comparisons(commands: Any) -> None:
     one.add_argument("--margin", type=float, default=0.03, help="loss of pass@1 that is put up with (default: 0.03)")
     one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
     one.set_defaults(command=_gate)
+
+
+def _add_synth(commands: Any) -> None:
+    one = commands.add_parser(
+        "synth",
+        help="make training data from documents; show some and the price first; audit the judge",
+        description="Runs a recipe's synthesis stages and what they read; `quintain run` goes on from there. "
+        "`synth audit` measures the judge of the recipe's fas stage on plans whose truth is known, and exits with 1 "
+        "below precision 0.90 or recall 0.95.",
+    )
+    one.add_argument("words", nargs="*", metavar="[audit] [RECIPE]", help="default recipe: the desk, offline")
+    one.add_argument("--preview", type=int, default=None, metavar="N", help="show N samples of each kind and the price")
+    _add_out(one, "runs/synth")
+    one.set_defaults(command=_synth)
 
 
 def _add_tools(commands: Any) -> None:
@@ -252,6 +267,20 @@ def _gate(options: argparse.Namespace) -> int:
     found: dict[str, Any] = {}
     _finish(lambda: found.update(gate_runs(options.run, options.baseline, options.margin)) or found, options.json)
     return 0 if found["passed"] else 1
+
+
+def _synth(options: argparse.Namespace) -> int:
+    from quintain import synth
+    from quintain.commands import recipes_folder
+
+    audits = options.words[:1] == ["audit"]
+    named = options.words[audits:]
+    if len(named) > 1 or (audits and options.preview is not None):
+        raise InputError(f"synth: give one recipe, and `audit` or --preview, found {' '.join(options.words)}")
+    recipe, folder = Path(named[0]) if named else recipes_folder() / "synth-desk.toml", Path(options.out)
+    if options.preview is not None:
+        return _finish(lambda: synth.preview(recipe, folder, options.preview), options.json)
+    return _finish(lambda: synth.make(recipe, folder), options.json)
 
 
 def _report(options: argparse.Namespace) -> int:

@@ -104,7 +104,7 @@ def _faults(recipe: Recipe, stage: Any) -> dict[str, Any] | None:
 
 def _texts(workshop: Workshop, stage: Any) -> dict[str, Any]:
     """Name, size and time of every text file a stage reads: a corpus may be too large to be read for a digest."""
-    named = [workshop.home / reference for reference in getattr(stage, "text", ())]
+    named = [workshop.home / one for key in ("text", "documents") for one in getattr(stage, key, ())]
     files = sorted(file for path in named for file in (path, *path.rglob("*")) if file.is_file())
     found = [[str(file), file.stat().st_size, str(file.stat().st_mtime_ns)] for file in files]
     return {"texts": found} if named else {}

@@ -23,6 +23,7 @@ from quintain.recipe_tables import (
     Section,
     WorldSection,
 )
+from quintain.synthesis.config import FASConfig, TeacherConfig
 from quintain.synthesis.general import PYTHON_DOCS
 from quintain.training.config import CPTConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
@@ -68,6 +69,30 @@ class HASStage(Stage):
     mask_results: bool = False
     """What tools return carries no loss."""
     seed: int = 0
+
+
+class FASStage(Stage):
+    """First-order action synthesis: documents to an entity memory, its excerpts to plans and reasoning."""
+
+    kind: Literal["fas"]
+    world_documents: bool = True
+    """Read the world's own documents, those of its training split."""
+    documents: list[Annotated[Path, Field(strict=False)]] = []
+    """Files and folders of your own, relative to the recipe."""
+    data: list[str] = []
+    """Names of rollout stages whose tool results enter the memory."""
+    tools: list[str] = []
+    """Tools whose results are texts about their first argument; needed with `data`."""
+    make: FASConfig = FASConfig()  # type: ignore[call-arg]
+    teacher: TeacherConfig = TeacherConfig()  # type: ignore[call-arg]
+    judge: TeacherConfig | None = None
+    """Who judges the plans; none is the teacher itself."""
+
+    @model_validator(mode="after")
+    def _tools_with_data(self) -> FASStage:
+        if bool(self.data) != bool(self.tools):
+            raise ValueError("`data` and `tools` go together: which tools' results are texts about their argument?")
+        return self
 
 
 class CPTStage(Stage):
@@ -174,7 +199,7 @@ class RecoverStage(Stage):
 
 
 AnyStage = Annotated[
-    RolloutStage | RecoverStage | HASStage | CPTStage | CurateStage | SFTStage | GRPOStage | EvalStage,
+    RolloutStage | RecoverStage | FASStage | HASStage | CPTStage | CurateStage | SFTStage | GRPOStage | EvalStage,
     Field(discriminator="kind"),
 ]
 
@@ -182,11 +207,12 @@ AnyStage = Annotated[
 TRAINING = ("cpt", "sft", "grpo")
 """Kinds of stages that leave a model."""
 
-SYNTHESIS: tuple[str, ...] = ("has",)
+SYNTHESIS = ("fas", "has")
 """Kinds of stages that leave samples."""
 
 DATA = {
     "recover": ("rollout",),
+    "fas": ("rollout", "recover"),
     "has": ("rollout",),
     "cpt": (*SYNTHESIS, "cpt"),
     "curate": ("rollout", "recover"),
@@ -234,6 +260,7 @@ class Recipe(Section):
         for stage in self.stages:
             _check_references(stage, seen, self.pools)
             _check_faults(stage, self.faults, self.stages)
+            _check_splits(stage, self.stages, self.pools)
             if stage.name == "pools" or (stage.kind in TRAINING and stage.name in ("base", "oracle")):
                 raise ValueError(
                     f"stages: the {stage.kind} stage can't be named {stage.name!r}, which means something else"
@@ -269,6 +296,16 @@ def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSec
         need("replay", stage.replay, ("cpt",))
     if stage.kind == "eval":
         need("model", stage.model, TRAINING, ("base",))
+
+
+def _check_splits(stage: Any, stages: list[AnyStage], pools: dict[str, PoolSection]) -> None:
+    """What was found while evaluation tasks were played may not enter a memory of training."""
+    if stage.kind != "fas":
+        return
+    for one in stages:
+        pool = getattr(one, "pool", None)
+        if one.name in stage.data and pool and pools[pool].split == "eval":
+            raise ValueError(f"stage {stage.name!r}: data = {one.name!r} plays the evaluation pool {pool!r}")
 
 
 def _check_faults(stage: Any, faults: dict[str, FaultsSection], stages: list[AnyStage]) -> None:
@@ -307,11 +344,16 @@ def load_recipe(path: Path) -> Recipe:
         if file is not None and not (path.parent / file).is_file():
             raise InputError(f"{path}: stage {stage.name!r}: corrections: no such file: {path.parent / file}")
     for stage in recipe.stages:
-        for reference in getattr(stage, "text", ()):
+        for key, reference in _texts(stage):
             if reference != PYTHON_DOCS and not (path.parent / reference).exists():
-                where = f"{path}: stage {stage.name!r}: text"
+                where = f"{path}: stage {stage.name!r}: {key}"
                 raise InputError(f"{where}: no such file or folder: {path.parent / reference}")
     return recipe
+
+
+def _texts(stage: Any) -> list[tuple[str, str]]:
+    """Files and folders a stage reads, each with the key that names it."""
+    return [(key, str(one)) for key in ("text", "documents") for one in getattr(stage, key, ())]
 
 
 def read_toml(path: Path, missing: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from quintain.continual import cpt
 from quintain.curating import curate, is_curated, lesson_examples
 from quintain.decisions import has
 from quintain.evaluation.summary import EvalSummary, summarise
+from quintain.first_order import fas
 from quintain.harness.journal import Journal, read_journal
 from quintain.inference.endpoint_config import EndpointConfig
 from quintain.interface.episode import Episode
@@ -107,6 +108,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
 STAGES: dict[str, StageFunction] = {
     "rollout": rollout,
     "recover": recover,
+    "fas": fas,
     "cpt": cpt,
     "curate": curate,
     "has": has,

@@ -26,7 +26,7 @@ def test_every_recipe_shipped_is_valid(path):
         ('data = ["demos"]', 'data = ["demo"]', "data = 'demo' is not known there; allowed: demos"),
         ('model = "sft"', 'model = "stf"', "model = 'stf' is not known there; allowed: base, sft"),
         ('pool = "train"', 'pool = "trian"', "pool = 'trian'; pools: train, eval"),
-        ('kind = "rollout"', 'kind = "roll"', "stages.1.kind: must be one of rollout, recover, has, cpt, curate,"),
+        ('kind = "rollout"', 'kind = "roll"', "stages.1.kind: must be one of rollout, recover, fas, has, cpt, curate,"),
         ('name = "tuned"', 'name = "base"', "two stages are named 'base'"),
         ('name = "tuned"', 'name = "../x"', "stages.3.name: string should match pattern"),
         ('name = "tuned"', 'name = "pools"', "the eval stage can't be named 'pools'"),

@@ -38,6 +38,7 @@ class Completion:
         prompt_tokens: as the server counts them; 0 where it doesn't.
         completion_tokens: as the server counts them; 0 where it doesn't.
         price: of both, by the prices of the configuration. Discounts for cached prompts are not known here.
+        refused: the model declined, or a filter stopped it.
     """
 
     text: str
@@ -46,6 +47,7 @@ class Completion:
     prompt_tokens: int
     completion_tokens: int
     price: float
+    refused: bool = False
 
 
 class Endpoint:
@@ -137,8 +139,9 @@ class Endpoint:
         )
         prompt, completion = (usage.prompt_tokens, usage.completion_tokens) if usage else (0, 0)
         price = (prompt * self.config.price_in + completion * self.config.price_out) * _PER_MILLION
-        text = written.content or getattr(written, "refusal", None) or ""
-        return Completion(text, calls, choice.finish_reason or "stop", prompt, completion, price)
+        refusal, finish = getattr(written, "refusal", None) or "", choice.finish_reason or "stop"
+        refused = bool(refusal) or finish == "content_filter"
+        return Completion(written.content or refusal, calls, finish, prompt, completion, price, refused)
 
 
 def _one_line(error: Any) -> str:

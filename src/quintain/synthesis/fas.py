@@ -37,6 +37,11 @@ class Spent:
     completion_tokens: int = 0
     price: float = 0.0
 
+    def merge(self, other: Spent) -> None:
+        """Adds what somebody else asked."""
+        for name in self.__slots__:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
     def add(self, reply: Reply) -> None:
         """Counts one reply."""
         self.requests += 1

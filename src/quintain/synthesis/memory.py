@@ -93,12 +93,17 @@ class Memory:
             if version > SCHEMA:
                 raise InputError(f"{path}: memory schema {version} is newer than {SCHEMA}; update quintain")
             self._db.executescript(f"PRAGMA journal_mode = WAL; {_TABLES} PRAGMA user_version = {SCHEMA};")
+            self._db.execute("CREATE TEMP TABLE made (id TEXT PRIMARY KEY) WITHOUT ROWID")
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: no memory ({error}); remove it to build it again") from None
 
     def close(self) -> None:
         """Closes the file."""
         self._db.close()
+
+    def is_new(self, identity: str) -> bool:
+        """True the first time this opened memory is asked about a sample's id; the ids are kept on disk."""
+        return self._db.execute("INSERT OR IGNORE INTO temp.made VALUES (?)", (identity,)).rowcount == 1
 
     def add(self, documents: Iterable[Document], counts: Counter[str], held_out: frozenset[str] = frozenset()) -> None:
         """Adds documents; an interrupted batch leaves nothing behind.

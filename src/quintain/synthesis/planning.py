@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from quintain.interface.messages import Action, Call, message
 from quintain.interface.sample import Sample
@@ -25,7 +26,7 @@ class MadePlan(Shape):
     tool: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)
     answer: str = ""
-    fault: str = ""
+    fault: SkipJsonSchema[str] = ""
     """The error that the offline teacher built in; empty for others."""
 
 

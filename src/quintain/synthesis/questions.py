@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from quintain.interface.words import fold, language_of
 from quintain.synthesis.matching import names, stands
@@ -43,7 +44,7 @@ class MadeQuestion(Shape):
     question: str
     answer: list[str]
     statements: list[int]
-    frame: dict[str, Any] = Field(default_factory=dict)
+    frame: SkipJsonSchema[dict[str, Any]] = Field(default_factory=dict)
     """How the offline teacher built it; empty for others."""
 
 
