@@ -10,7 +10,8 @@ from torch.nn.attention.flex_attention import flex_attention
 from training_models import VOCABULARY, example, family_of_examples, tiny
 
 from quintain.interface.example import Example
-from quintain.training.attention import Layout, _block_attention, _flex_attention, _visibility, supports_trees
+from quintain.training.attention import Layout, _flex_attention, _visibility, supports_trees
+from quintain.training.blocks import block_attention
 from quintain.training.forward import prepare, tree_logprobs
 from quintain.training.objective import cross_entropy, policy_gradient
 from quintain.training.packing import pack
@@ -192,19 +193,48 @@ def test_flex_attention_computes_what_the_dense_blocks_compute(window):
     layout = Layout.of(tree, torch.device("cpu"))
     torch.manual_seed(0)
     query, key, value = (torch.randn(1, heads, len(tree), 16) for heads in (4, 2, 2))
-    expected = _block_attention(query, key, value, layout.blocks(window), 0.3)
+    expected = block_attention(query[0], key[0], value[0], layout.blocks(window), 0.3).transpose(0, 1)[None]
     found = _flex_attention(query, key, value, layout.flex(window), 0.3, flex_attention)
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_gathered_keys_of_a_long_sequence_grow_with_its_length_not_with_its_square():
-    sizes = {}
-    for length in (2000, 8000):
+@pytest.mark.parametrize("window", [None, 7])
+def test_block_attention_and_its_gradients_are_those_of_a_masked_softmax(window):
+    tree = build_tree(family_of_examples())
+    layout = Layout.of(tree, torch.device("cpu"))
+    index = torch.arange(len(tree))
+    seen = _visibility(tree.ends, tree.positions, window)(index[:, None], index[None, :])
+    torch.manual_seed(0)
+    inputs = [torch.randn(heads, len(tree), 16, dtype=torch.float64, requires_grad=True) for heads in (4, 2, 2)]
+    slope = torch.randn(4, len(tree), 16, dtype=torch.float64)
+    query, key, value = inputs
+    scores = 0.3 * query @ key.repeat_interleave(2, dim=0).mT
+    weights = scores.masked_fill(~seen, float("-inf")).softmax(-1)
+    expected = weights @ value.repeat_interleave(2, dim=0)
+    gradients = torch.autograd.grad(expected, inputs, slope)
+    single = [one.detach().float().requires_grad_() for one in inputs]
+    found = block_attention(*single, layout.blocks(window), 0.3)
+    torch.testing.assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
+    for one, gradient in zip(torch.autograd.grad(found, single, slope.float()), gradients, strict=True):
+        torch.testing.assert_close(one.double(), gradient, rtol=1e-4, atol=1e-5)
+
+
+def test_what_attention_keeps_for_the_backward_pass_grows_with_the_length_not_with_its_square():
+    def kept(length: int) -> int:
+        numbers = 0
+
+        def count(tensor: torch.Tensor) -> torch.Tensor:
+            nonlocal numbers
+            numbers += tensor.numel()
+            return tensor
+
         blocks = Layout.of(build_tree([example([5] * length)]), torch.device("cpu")).blocks(None)
-        assert sum(blocks.sizes) == length
-        sizes[length] = sum(blocks.key_sizes) / length
-    assert sizes[8000] <= 6
-    assert sizes[8000] < 1.5 * sizes[2000]
+        inputs = [torch.randn(heads, length, 4, requires_grad=True) for heads in (4, 2, 2)]
+        with torch.autograd.graph.saved_tensors_hooks(count, lambda tensor: tensor):
+            block_attention(*inputs, blocks, 0.5)
+        return numbers
+
+    assert kept(2000) == 4 * kept(500)
 
 
 def test_half_precision_models_get_log_probabilities_in_single_precision():

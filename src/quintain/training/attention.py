@@ -19,37 +19,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
 from transformers import AttentionInterface
 
+from quintain.training.blocks import Block, block_attention, mask_of, spans_of
 from quintain.training.tree import PrefixTree
 
 NAME = "quintain_tree"
 BLOCK = 96
-"""Least queries of a block: larger ones waste more on masked pairs, smaller ones cost more calls and copies."""
-DEPTH_PER_QUERY = 4
-"""A block `d` tokens deep has at least `d / 4` queries, so the gathered keys stay within 5 times the tokens."""
+"""Queries of a block: larger ones waste more on masked pairs, smaller ones cost more calls and copies."""
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
-
-
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """Dense attention problems that together are the tree's attention.
-
-    Attributes:
-        sizes: queries of each block `[B]`, consecutive from token 0.
-        keys: key indices of all blocks, one block after another `[sum of key_sizes]`.
-        key_sizes: keys of each block `[B]`.
-        masks: which of its keys a block's queries may see, each `[1, 1, queries, keys]`; None where causal.
-    """
-
-    sizes: list[int]
-    keys: Tensor
-    key_sizes: list[int]
-    masks: list[Tensor | None]
 
 
 @dataclass(slots=True)
@@ -59,7 +40,7 @@ class Layout:
     positions: Tensor
     ends: Tensor
     device: torch.device
-    _blocks: dict[int | None, Blocks] = field(default_factory=dict)
+    _blocks: dict[int | None, list[Block]] = field(default_factory=dict)
     _flex: dict[int | None, BlockMask] = field(default_factory=dict)
 
     @classmethod
@@ -67,7 +48,7 @@ class Layout:
         """The layout of a tree."""
         return cls(tree.positions, tree.ends, device)
 
-    def blocks(self, window: int | None) -> Blocks:
+    def blocks(self, window: int | None) -> list[Block]:
         """Dense blocks for a sliding window in tokens (None: full attention)."""
         if window not in self._blocks:
             self._blocks[window] = _cut(self, window)
@@ -122,33 +103,22 @@ def _visibility(ends: Tensor, positions: Tensor, window: int | None) -> Callable
     return visible
 
 
-def _cut(layout: Layout, window: int | None) -> Blocks:
+def _cut(layout: Layout, window: int | None) -> list[Block]:
     visible = _visibility(layout.ends, layout.positions, window)
-    sizes, keys, masks = [], [], []
-    start = 0
-    while start < len(layout.ends):
-        ancestors = _ancestors(layout, start)
-        stop = min(len(layout.ends), start + max(BLOCK, len(ancestors) // DEPTH_PER_QUERY))
+    blocks = []
+    for start in range(0, len(layout.ends), BLOCK):
+        stop = min(len(layout.ends), start + BLOCK)
         queries = torch.arange(start, stop)
-        candidates = torch.cat([ancestors, queries])
-        mask = visible(queries[:, None], candidates[None, :])
-        used = mask.any(0)
-        sizes.append(stop - start)
-        keys.append(candidates[used])
-        masks.append(_unless_causal(mask[:, used], layout.device))
-        start = stop
-    return Blocks(sizes, torch.cat(keys).to(layout.device), [len(chosen) for chosen in keys], masks)
+        candidates = torch.cat([_ancestors(layout, start), queries])
+        seen = visible(queries[:, None], candidates[None, :])
+        used = seen.any(0)
+        blocks.append(Block(start, stop, spans_of(candidates[used]), mask_of(seen[:, used]).to(layout.device)))
+    return blocks
 
 
 def _ancestors(layout: Layout, index: int) -> Tensor:
     """Strict ancestors in order: the tokens before `index` whose descendants reach it `[depth]`."""
     return torch.nonzero(layout.ends[:index] > index).flatten()
-
-
-def _unless_causal(mask: Tensor, device: torch.device) -> Tensor | None:
-    if mask.shape[0] == mask.shape[1] and torch.equal(mask, torch.ones_like(mask).tril()):
-        return None
-    return mask[None, None].to(device)
 
 
 def _attend(
@@ -167,19 +137,9 @@ def _attend(
         raise RuntimeError(f"tree attention called for {query.shape[2]} tokens outside of its `tree_attention` block")
     if query.device.type == "cuda":
         return _flex_attention(query, key, value, layout.flex(sliding_window), scaling, _compiled_flex()), None
-    return _block_attention(query, key, value, layout.blocks(sliding_window), scaling), None
-
-
-def _block_attention(query: Tensor, key: Tensor, value: Tensor, blocks: Blocks, scaling: float | None) -> Tensor:
-    """`[1, N, heads, D]`: one dense attention per block, its keys gathered in one go."""
-    queries = torch.split(query, blocks.sizes, dim=2)
-    keys = torch.split(key.index_select(2, blocks.keys), blocks.key_sizes, dim=2)
-    values = torch.split(value.index_select(2, blocks.keys), blocks.key_sizes, dim=2)
-    outputs = [
-        F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None, scale=scaling, enable_gqa=True)
-        for q, k, v, mask in zip(queries, keys, values, blocks.masks, strict=True)
-    ]
-    return torch.cat([output.transpose(1, 2) for output in outputs], dim=1)
+    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    found = block_attention(query[0], key[0], value[0], layout.blocks(sliding_window), scale)
+    return found.transpose(0, 1)[None], None
 
 
 def _flex_attention(
