@@ -205,6 +205,19 @@ def _add_exchange(commands: Any) -> None:
     one.set_defaults(command=_import)
 
     one = commands.add_parser(
+        "curate",
+        help="choose what is learnt from episodes, without a recipe",
+        description="Does what a curate stage does, with folders of episodes: checks, filters, duplicates, caps, "
+        "balance, the share of failures and the loss mask. `quintain export` writes the result for other trainers.",
+    )
+    one.add_argument(
+        "folders", type=Path, nargs="+", metavar="FOLDER", help="RUN/STAGE, or a folder of `quintain import`"
+    )
+    one.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="for lessons.jsonl, rejected.jsonl")
+    one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of `mix`, as in a recipe")
+    one.set_defaults(command=_curate)
+
+    one = commands.add_parser(
         "export",
         help="write episodes, or what a curate stage chose, for other programs",
         description="Writes the episodes of a stage's folder or of an import, or the lessons of a curate stage with a "
@@ -320,6 +333,13 @@ def _import(options: argparse.Namespace) -> int:
     from quintain.exchange import import_trajectories
 
     print(import_trajectories(options.files, options.format, options.out, options.verdict, options.strict))
+    return 0
+
+
+def _curate(options: argparse.Namespace) -> int:
+    from quintain.exchange import curate_folders
+
+    print(curate_folders(options.folders, options.set, options.out))
     return 0
 
 

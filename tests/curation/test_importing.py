@@ -184,3 +184,29 @@ def test_harbors_own_model_accepts_what_is_exported(tmp_path):
     export(tmp_path / "run", "atif", tmp_path / "atif", tools_of)
     (path,) = (tmp_path / "atif").iterdir()
     assert trajectories.Trajectory.model_validate_json(path.read_text()).session_id == "a"
+
+
+def test_curate_works_on_folders_without_a_recipe_and_its_result_can_be_exported(mixed, tmp_path, capsys):
+    theirs, mix = str(tmp_path / "theirs"), str(tmp_path / "mix")
+    other = {**GOOD, "messages": [{"role": "user", "content": "why?"}, *GOOD["messages"][1:]]}
+    write(mixed, json.dumps(GOOD), json.dumps(other), json.dumps(GOOD))
+    assert main(["import", str(mixed), "--out", theirs, "--verdict", "success"]) == 0
+    assert main(["curate", theirs, "--out", mix, "--set", 'mask="agent"', "--set", "seed=3"]) == 0
+    assert "2 of 3 episodes kept, 0% of them failures, 2 examples; left out: 1 exact_dup" in capsys.readouterr().out
+    assert main(["export", mix, "--out", str(tmp_path / "f.jsonl")]) == 0
+    assert [one["messages"][-1]["weight"] for one in lines(tmp_path / "f.jsonl")] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("mask=agent", "invalid value"),
+        ("failure_share=2", "failure_share: input should be less than 1"),
+        ("share=0.2", "share: extra inputs are not permitted"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_with_what_is_allowed(tmp_path, capsys, setting, message):
+    assert main(["curate", str(tmp_path), "--out", str(tmp_path / "mix"), "--set", setting]) == 2
+    told = capsys.readouterr().err.lower()
+    assert message in told
+    assert "keys: failure_share, mask, window_turns" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 from curation_episodes import answered, called, episode, malformed
 from hypothesis import given
@@ -101,4 +102,4 @@ def test_an_episode_whose_every_turn_is_wrong_teaches_nothing():
 
 def test_a_lesson_reads_back_as_it_was_written():
     (lesson,) = lessons_of(FAILED, "s", "verdict_suffix", 16)
-    assert lesson_from_json(lesson.to_json()) == lesson
+    assert lesson_from_json(orjson.loads(orjson.dumps(lesson))) == lesson

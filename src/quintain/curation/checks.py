@@ -32,18 +32,24 @@ def checked(recorded: Recorded) -> Episode | Rejection:
     for place, (record, line) in enumerate(zip(story.turns, story.turn_lines, strict=True)):
         if record["index"] != place:
             return Rejection("alternation", f"turn {place} is missing: its place holds turn {record['index']}", line)
-        broken = _broken(record)
-        if broken:
-            return Rejection("alternation", f"turn {place}: {broken}", line)
     try:
         episode = recorded.episode()
     except (ValueError, TypeError, KeyError, InputError) as error:
-        return Rejection("damaged", f"{type(error).__name__}: {error}", recorded.line)
+        return _damage(recorded, error)
     found = violation(episode)
     if found is None:
         return episode
     place, what = found
     return Rejection("alternation", what, story.turn_lines[place] if story.turn_lines else story.line)
+
+
+def _damage(recorded: Recorded, error: Exception) -> Rejection:
+    """What is wrong with an episode that can't be read: the first broken turn, or else its start or end."""
+    for place, (record, line) in enumerate(zip(recorded.story.turns, recorded.story.turn_lines, strict=True)):
+        broken = _broken(record)
+        if broken:
+            return Rejection("alternation", f"turn {place}: {broken}", line)
+    return Rejection("damaged", f"{type(error).__name__}: {error}", recorded.line)
 
 
 def _broken(record: dict[str, object]) -> str:

@@ -153,7 +153,7 @@ def _fit_record(line: int, episode: Episode, lessons: list[Lesson]) -> dict[str,
         "family": family_of(episode),
         "language": language_of(episode),
         "success": recovered(episode),
-        "lessons": [lesson.to_json() for lesson in lessons],
+        "lessons": lessons,
     }
 
 

@@ -7,7 +7,7 @@ task stays in view.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 
@@ -57,11 +57,7 @@ class Lesson:
     question: str = ""
     judgement: str = ""
 
-    def to_json(self) -> dict[str, Any]:
-        """As a JSON object."""
-        return asdict(self)
-
 
 def lesson_from_json(record: dict[str, Any]) -> Lesson:
-    """Reads what `Lesson.to_json` wrote."""
+    """Reads the JSON object of a lesson."""
     return Lesson(**{**record, "learnt": tuple(record["learnt"])})
