@@ -112,6 +112,7 @@ def _add_look_commands(commands: Any) -> None:
     one.set_defaults(command=_report)
 
     _add_comparisons(commands)
+    _add_study(commands)
 
     one = commands.add_parser(
         "chat",
@@ -122,6 +123,23 @@ def _add_look_commands(commands: Any) -> None:
     one.add_argument("--stage", default=None, help="which trained stage (default: the last; `base` for the base model)")
     one.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default)")
     one.set_defaults(command=_chat)
+
+
+def _add_study(commands: Any) -> None:
+    one = commands.add_parser(
+        "study",
+        help="train and measure a grid of settings, as a table and a plot",
+        description="Runs a recipe's last stages once for every setting and seed and sets the results side by side, "
+        "with 95 % intervals. Says first what it costs. A second run goes on cell by cell.",
+    )
+    one.add_argument("study", choices=("failures", "recovery"), metavar="STUDY", help="failures or recovery")
+    one.add_argument("--recipe", type=Path, default=None, metavar="RECIPE", help="another one that ends with a cell")
+    one.add_argument("--full", action="store_true", help="the full grid of settings")
+    one.add_argument("--cost", action="store_true", help="say what it costs and stop")
+    one.add_argument("--minutes", type=float, default=None, help="scale tasks and training to about this long")
+    one.add_argument("--out", type=Path, default=None, metavar="RUN", help="run's folder (default: runs/study-STUDY)")
+    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+    one.set_defaults(command=_study)
 
 
 def _add_comparisons(commands: Any) -> None:
@@ -302,6 +320,13 @@ def _report(options: argparse.Namespace) -> int:
     for path in report(options.run):
         print(path)
     return 0
+
+
+def _study(options: argparse.Namespace) -> int:
+    from quintain.studies import study
+
+    settings = {"full": options.full, "minutes": options.minutes, "cost_only": options.cost}
+    return _finish(lambda: study(options.study, options.recipe, options.out, **settings), options.json)
 
 
 def _chat(options: argparse.Namespace) -> int:

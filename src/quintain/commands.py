@@ -112,6 +112,11 @@ def scaled(recipe: Recipe, factor: float) -> Recipe:
     """
     if not factor * QUICKSTART_MINUTES >= 1:  # also what is no number
         raise InputError(f"{factor * QUICKSTART_MINUTES:g} minutes is too short; give at least 1")
+    return shrunk(recipe, factor)
+
+
+def shrunk(recipe: Recipe, factor: float) -> Recipe:
+    """The same recipe with tasks and training scaled by `factor`, however little is left."""
     table = recipe.model_dump(mode="json", exclude_none=True)
     for pool in table["pools"].values():
         if "split" in pool:
@@ -119,7 +124,9 @@ def scaled(recipe: Recipe, factor: float) -> Recipe:
     for stage in table["stages"]:
         if stage["kind"] in TRAINING and stage["train"].get("seconds"):
             stage["train"]["seconds"] *= factor
-    return recipe_from_table(table, "quickstart")
+        if stage["kind"] == "sft" and stage["train"].get("tokens"):
+            stage["train"]["tokens"] = max(1, round(stage["train"]["tokens"] * factor))
+    return recipe_from_table(table, recipe.name)
 
 
 def recipes_folder() -> Path:

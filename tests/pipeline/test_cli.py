@@ -16,7 +16,9 @@ def quintain(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess
     return subprocess.run(command, capture_output=True, text=True, input=stdin)
 
 
-@pytest.mark.parametrize("command", ["quickstart", "run", "eval", "report", "compare", "gate", "chat", "tools"])
+@pytest.mark.parametrize(
+    "command", ["quickstart", "run", "eval", "study", "report", "compare", "gate", "chat", "tools"]
+)
 def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit) as ended:
         make_parser().parse_args([command, "--help"])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean
 
-from quintain.evaluation.intervals import Estimate, mean_interval
+from quintain.evaluation.intervals import Difference, Estimate, mean_interval, paired_difference
 from quintain.interface.episode import Episode
 from quintain.interface.failures import declined_honestly, failed_calls, faulted, recovered, steps_to_recover
 from quintain.interface.faults import KINDS
@@ -70,6 +70,18 @@ def recovery_of(episodes: Sequence[Episode]) -> Recovery:
     )
 
 
+def recovery_difference(before: Sequence[Episode], after: Sequence[Episode]) -> Difference | None:
+    """Difference `after - before` in recovery rate over the tasks struck in both; None without such a task."""
+    first, second = (
+        _by_task([one for one in run if one.scored and faulted(one)], recovered) for run in (before, after)
+    )
+    common = [task for task in first if task in second]
+    if not common:
+        return None
+    old, new = ([mean(found[task]) for task in common] for found in (first, second))
+    return paired_difference(old, new, [cluster for _, cluster in common])
+
+
 def _kinds(episode: Episode) -> set[str]:
     return {one.fault for turn in episode.turns for one in turn.observations}
 
@@ -97,12 +109,20 @@ def _steps(episode: Episode) -> float | None:
 
 
 def _over_tasks(episodes: Sequence[Episode], value: Callable[[Episode], float | None]) -> Estimate | None:
-    """Mean over tasks of what `value` says of their episodes, without those of which it says nothing."""
+    """Mean over tasks of what `value` says of their episodes."""
+    by_task = _by_task(episodes, value)
+    if not by_task:
+        return None
+    return mean_interval([mean(found) for found in by_task.values()], [cluster for _, cluster in by_task])
+
+
+def _by_task(
+    episodes: Sequence[Episode], value: Callable[[Episode], float | None]
+) -> dict[tuple[str, str], list[float]]:
+    """What `value` says of each task's episodes, by task and cluster, without those of which it says nothing."""
     by_task: dict[tuple[str, str], list[float]] = {}
     for episode in episodes:
         found = value(episode)
         if found is not None:
             by_task.setdefault((episode.task_id, episode.cluster), []).append(float(found))
-    if not by_task:
-        return None
-    return mean_interval([mean(found) for found in by_task.values()], [cluster for _, cluster in by_task])
+    return by_task

@@ -43,6 +43,8 @@ class SFTConfig(TrainConfig):
         epochs: passes over the data. Two: a third mostly memorises.
         seconds: training time after which it stops even if epochs are left, the learning rate having
             reached 0 by then. None: no bound.
+        tokens: tokens of examples, context included, after which it stops instead of after `epochs`: what makes data
+            of different amounts comparable. None: no such budget.
         batch_trajectories: examples per optimiser step. 64 of them hold some 100k loss-bearing tokens at 7B's
             usual episode lengths, enough for a steady gradient.
         lora_rank: rank of the adapters; 0 trains all weights.
@@ -52,6 +54,7 @@ class SFTConfig(TrainConfig):
 
     epochs: int = Field(default=2, gt=0)
     seconds: float | None = Field(default=None, gt=0)
+    tokens: int | None = Field(default=None, gt=0)
     batch_trajectories: int = Field(default=64, gt=0)
     lora_rank: int = Field(default=0, ge=0)
     window_turns: int = Field(default=16, ge=2)

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import accumulate, count
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,8 @@ def train_examples(
     if config.lora_rank:
         model = add_lora(model, config.lora_rank, config.seed)
     batches, steps = shuffled(examples, config.batch_trajectories, config.epochs, config.seed)
+    if config.tokens is not None:
+        steps = steps_of(batches, config.tokens)
     position = train(model, batches, steps, cross_entropy, config, out, seconds=config.seconds, title="SFT")
     if config.lora_rank:
         with atomic_folder(out / "adapter") as scratch:
@@ -72,6 +75,12 @@ def train_examples(
             tokenizer.save_pretrained(scratch)
         (scratch / SUMMARY).write_text(json.dumps({**summary, "config": config.model_dump()}))
     return trained
+
+
+def steps_of(batches: Batches, tokens: int) -> int:
+    """Steps until the batches hold this many tokens, context included; the last batch goes over it."""
+    sizes = (sum(len(example.ids) for example in batches(step)) for step in count())
+    return next(step for step, total in enumerate(accumulate(sizes), start=1) if total >= tokens)
 
 
 def shuffled(examples: Sequence[Example], batch: int, epochs: int, seed: int) -> tuple[Batches, int]:

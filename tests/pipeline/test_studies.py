@@ -1,0 +1,155 @@
+"""Studies on a tiny model: cells share what comes before them, cost is said first, an interrupted one goes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from quintain.cli import main
+from quintain.commands import recipes_folder
+from quintain.interface.errors import InputError
+from quintain.recipe import load_recipe
+from quintain.studies import STUDIES, study
+from quintain.study import cost, expand
+from quintain.training.sft import shuffled, steps_of
+
+STAGES = """
+[faults.rough]
+episodes = 1.0
+rate = 1.0
+kinds = { server_error = 1 }
+
+[faults.unseen]
+episodes = 1.0
+wordings = "held_out"
+
+[[stages]]
+kind = "rollout"
+name = "demos"
+pool = "train"
+
+[[stages]]
+kind = "rollout"
+name = "struck"
+pool = "train"
+faults = "rough"
+
+[[stages]]
+kind = "recover"
+name = "recovery"
+data = ["struck"]
+
+[[stages]]
+kind = "curate"
+name = "curated"
+data = ["demos", "recovery"]
+mix = { near_duplicate = 1.0 }
+
+[[stages]]
+kind = "sft"
+name = "sft"
+data = ["curated"]
+train = { learning_rate = 1e-3, batch_trajectories = 4, tokens = 900 }
+
+[[stages]]
+kind = "eval"
+name = "measured"
+model = "sft"
+pool = "eval"
+samples = 1
+faults = "unseen"
+sampling = { max_tokens = 4 }
+"""
+
+
+@pytest.fixture
+def small(recipe_file):
+    text = recipe_file.read_text()
+    recipe_file.write_text(text[: text.index("[[stages]]")].replace("turns = 3", "turns = 6") + STAGES)
+    return recipe_file
+
+
+def run(path, folder, **options):
+    return study("recovery", path, folder, **({"full": False, "minutes": None, "cost_only": False} | options))
+
+
+def test_a_study_trains_every_cell_shares_the_rest_and_goes_on_where_it_stopped(small, tmp_path, capsys):
+    folder = tmp_path / "run"
+    result = run(small, folder)
+    assert "6 cells: about" in capsys.readouterr().err.splitlines()[0]
+    assert [(row["group"], row["seeds"]) for row in result["rows"]] == [("clean", 3), ("mix", 3)]
+    stages = sorted(path.parent.name for path in folder.glob("*/manifest.json"))
+    assert [name for name in stages if "-" not in name] == ["demos", "recovery", "struck"]
+    assert len(stages) == 3 + 3 * 6
+    manifests = {name: json.loads((folder / name / "manifest.json").read_text()) for name in stages}
+    tokens = {
+        name: [json.loads(line)["example_tokens"] for line in (folder / name / "metrics.jsonl").open()]
+        for name in stages
+        if name.startswith("sft-")
+    }
+    assert all(sum(steps[:-1]) < 900 <= sum(steps) for steps in tokens.values())
+    assert manifests["curated-mix-1"]["stage"]["data"] == ["demos", "recovery"]
+    assert manifests["measured-clean-2"]["stage"]["model"] == "sft-clean-2"
+    assert manifests["sft-clean-2"]["stage"]["train"]["seed"] == 2
+    assert "| mix | 3 |" in (folder / "study.md").read_text()
+    assert (folder / "study.svg").read_text().startswith("<svg")
+    assert (folder / "report.html").is_file()
+
+    (folder / "measured-mix-3" / "manifest.json").unlink()
+    before = (folder / "sft-mix-3" / "model" / "model.safetensors").stat().st_mtime_ns
+    again = run(small, folder)
+    assert again["rows"] == result["rows"]
+    assert (folder / "sft-mix-3" / "model" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_cost_is_said_without_running_anything(small, tmp_path, capsys):
+    arguments = ["study", "recovery", "--recipe", str(small), "--out", str(tmp_path / "run"), "--cost"]
+    assert main(arguments) == 0
+    assert "6 cells: about" in capsys.readouterr().out
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "full", "cells"), [("failures", False, 18), ("failures", True, 60), ("recovery", False, 6)]
+)
+def test_the_recipes_shipped_fit_their_studies(name, full, cells):
+    one = STUDIES[name]
+    made = one.cells(full)
+    assert len(made) == cells
+    recipe = expand(load_recipe(recipes_folder() / one.recipe), one, made)
+    assert len({stage.name for stage in recipe.stages}) == len(recipe.stages)
+    budgets = {stage.train.tokens for stage in recipe.stages if stage.name.startswith("sft-")}
+    assert len(budgets) == 1
+
+
+def test_the_failures_study_costs_about_ninety_minutes(tmp_path):
+    one = STUDIES["failures"]
+    recipe = expand(load_recipe(recipes_folder() / one.recipe), one, one.cells(False))
+    assert 80 < cost(recipe, tmp_path)[0] < 120
+
+
+def test_every_cell_differs_from_the_others_in_its_keys(tmp_path):
+    one = STUDIES["failures"]
+    recipe = expand(load_recipe(recipes_folder() / one.recipe), one, one.cells(False))
+    mixes = {(stage.mix.failure_share, stage.mix.mask) for stage in recipe.stages if stage.kind == "curate"}
+    assert mixes == {(share, mask) for share in (0.0, 0.2, 0.5) for mask in ("agent", "wrong_turns")}
+
+
+def test_a_recipe_that_ends_otherwise_is_an_input_error(recipe_file, tmp_path):
+    with pytest.raises(InputError, match="the recipe must end with curate, sft, eval"):
+        run(recipe_file, tmp_path)
+
+
+@pytest.mark.parametrize("minutes", [0.5, -1.0, float("nan")])
+def test_too_few_minutes_are_refused(small, tmp_path, minutes):
+    with pytest.raises(InputError, match="too short"):
+        run(small, tmp_path, minutes=minutes)
+
+
+def test_steps_of_a_token_budget_end_with_the_batch_that_reaches_it():
+    from quintain.interface.example import Example
+
+    examples = [Example(tuple(range(10)), (0.0,) * 10) for _ in range(6)]
+    batches, _ = shuffled(examples, 2, 1, 0)
+    assert [steps_of(batches, tokens) for tokens in (1, 20, 21, 60, 61)] == [1, 1, 2, 3, 4]
