@@ -277,6 +277,7 @@ def summary(rows: list[Row]) -> Row:
         "highest": max(rates),
         "rollout_seconds": statistics.median(row["rollout_seconds"] for row in rows),
         "training_seconds": statistics.median(row["training_seconds"] for row in rows),
+        "processor_seconds": statistics.median(row["processor_seconds"] for row in rows),
         "per_episode": {key: total[key] / total["episodes"] for key in COUNTS},
         "calls_that_work": 1 - total["failed"] / total["calls"] if total["calls"] else 0.0,
         "success": total["successes"] / total["episodes"],
@@ -298,10 +299,22 @@ def measure_memory(bench: Bench, sides: list[str]) -> list[Row]:
 
 def show(options: argparse.Namespace, speed: Row, memory: list[Row]) -> None:
     if speed:
-        columns = ("traj/s", "lowest", "highest", "rollout s", "train s", *COUNTS, "calls work", "success", "vary")
+        columns = (
+            "traj/s",
+            "lowest",
+            "highest",
+            "rollout s",
+            "train s",
+            "cpu s",
+            *COUNTS,
+            "calls work",
+            "success",
+            "vary",
+        )
         print("".join([f"{'':10}", *(f"{column:>12}" for column in columns)]))
     for side, row in speed.items():
-        keys = ("trajectories_per_second", "lowest", "highest", "rollout_seconds", "training_seconds")
+        times = ("rollout_seconds", "training_seconds", "processor_seconds")
+        keys = ("trajectories_per_second", "lowest", "highest", *times)
         figures = [row[key] for key in keys] + [row["per_episode"][key] for key in COUNTS]
         shares = f"{row['calls_that_work']:>12.0%}{row['success']:>12.2f}{row['varying_groups']:>12}"
         print(f"{side:10}" + "".join(f"{figure:>12.3f}" for figure in figures) + shares)

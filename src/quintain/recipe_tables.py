@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from quintain.harness.faults import FaultPlan, Wordings
 from quintain.interface.episode import Budget
 from quintain.interface.faults import KINDS, FaultKind
+from quintain.interface.generation import Sampling
 
 
 class Section(BaseModel):
@@ -122,3 +123,9 @@ class SamplingSection(Section):
     top_k: int = Field(0, ge=0)
     max_tokens: int = Field(128, ge=1)
     """Bound of one turn."""
+    grammar: bool = False
+    """Draw only tokens that keep a turn well-formed; off, because it hides what a model has not learnt."""
+
+    def sampling(self) -> Sampling:
+        """As engines take it."""
+        return Sampling(**self.model_dump(exclude={"grammar"}))

@@ -21,7 +21,6 @@ from quintain.inference.endpoint_config import EndpointConfig
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.failures import recovered
-from quintain.interface.generation import Sampling
 from quintain.interface.view import Agent
 from quintain.pipeline import StageFunction, write_json
 from quintain.progress import progress
@@ -135,19 +134,34 @@ def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Pol
     from quintain.agents.model import ModelAgent
     from quintain.inference.local import LocalEngine
 
-    engine = LocalEngine(policy.model, sessions=workshop.recipe.concurrency)
+    grammars = _grammars(workshop, policy) if stage.sampling.grammar else None
+    engine = LocalEngine(policy.model, sessions=workshop.recipe.concurrency, grammars=grammars)
     try:
-        agent = ModelAgent(engine, policy.dialect, Sampling(**stage.sampling.model_dump()), name=stage.name)
+        agent = ModelAgent(
+            engine, policy.dialect, stage.sampling.sampling(), name=stage.name, grammar=stage.sampling.grammar
+        )
         return play(workshop, stage, agent, folder)
     finally:
         engine.close()
+
+
+def _grammars(workshop: Workshop, policy: Policy) -> Any:
+    """The means to keep turns well-formed; compiles the tools' grammar, so that one that can't be had is said now."""
+    from quintain.inference.constraint import Grammars
+    from quintain.inference.grammar import turn_grammar
+
+    grammars = Grammars(policy.tokenizer, policy.model.get_output_embeddings().out_features, policy.dialect.stop)
+    grammars.begin(turn_grammar(policy.dialect.id, workshop.world().toolset()))
+    return grammars
 
 
 def play_endpoint(workshop: Workshop, stage: EvalStage, endpoint: EndpointConfig, folder: Path) -> list[Episode]:
     """Plays a stage's pool with a model behind a server."""
     from quintain.agents.chat import ChatAgent
 
-    agent = ChatAgent(endpoint, Sampling(**stage.sampling.model_dump()), stage.prompt, name=stage.name)
+    if stage.sampling.grammar:
+        raise InputError(f"stage {stage.name!r}: sampling.grammar needs a model in this process, not a server")
+    agent = ChatAgent(endpoint, stage.sampling.sampling(), stage.prompt, name=stage.name)
     return play(workshop, stage, agent, folder, dialect="", close=agent.close)
 
 

@@ -285,6 +285,7 @@ def test_recent_groups_join_a_batch_as_far_as_the_fresh_share_allows(recipe, tmp
         ("kl = 0.005", "ratio_cap = 1.1", "ratio_cap = 1.1 must be at least 1 + clip_high = 1.28"),
         ("kl = 0.005", "reward = { most_cost = 1.0 }", "reward.most_cost: input should be less than 1, found 1.0"),
         ("kl = 0.005", 'guard = { off = ["x"] }', "guard.off: no rule 'x'; rules: reward_spread"),
+        ('pool = "train"', 'pool = "train"\nsampling = { grammar = true }', "unknown key 'stages.0.sampling'; allowed"),
         ("kl = 0.005", "reward = { call = 1.0 }", "unknown key 'stages.0.train.reward.call'; allowed: calls"),
     ],
 )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from rl_episodes import answers, calls, episode, malformed
 
+from quintain.interface.errors import InputError
 from quintain.training.advantage import form_groups, mean_only, standardised
 from quintain.training.experience import group_examples
 from quintain.training.reward import RewardConfig, reward
@@ -70,6 +73,17 @@ def test_every_generated_token_is_an_action_malformed_ones_too_and_nothing_else(
     assert first.advantages == (0, 0, 0.75, 0.75, 0, 0.75, 0.75, 0.75, 0, 0.75, 0.75)
     assert first.behaviour_logprobs == pytest.approx((0, 0, -0.1, -0.2, 0, -0.1, -0.2, -0.3, 0, -0.1, -0.2))
     assert [one.advantages[2] for one in rest] == [-0.25] * 3
+
+
+def test_episodes_played_under_a_grammar_are_not_learnt_from():
+    """Their tokens were drawn from what the grammar left of the policy, and the mask is not kept."""
+    free, *others = (episode(answers(), success=bool(n), number=n) for n in range(4))
+    (turn,) = free.turns
+    made = replace(turn.action.generation, extras={"constrained": True})
+    confined = replace(free, turns=(replace(turn, action=replace(turn.action, generation=made)),))
+    (group,) = form_groups([confined, *others], lambda one: reward(one, RewardConfig()))
+    with pytest.raises(InputError, match="episode 't#0' was played under a grammar"):
+        group_examples(group, 0, kind="mean", bound=0, rule="drop")
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from quintain.inference.grammar import turn_grammar
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.generation import Engine, Sampling
 from quintain.interface.messages import Action
+from quintain.interface.tools import Toolset
 from quintain.interface.view import View
 
 
@@ -18,13 +20,18 @@ class ModelAgent:
         dialect: how messages look as tokens.
         sampling: how tokens are drawn; `max_tokens` bounds one turn, `stop` and `seed` are set here.
         name: name for records.
+        grammar: turns can only be what the dialect parses, and calls what the tools take.
     """
 
-    def __init__(self, engine: Engine, dialect: Dialect, sampling: Sampling, name: str = "model") -> None:
+    def __init__(
+        self, engine: Engine, dialect: Dialect, sampling: Sampling, name: str = "model", *, grammar: bool = False
+    ) -> None:
         self.engine = engine
         self.dialect = dialect
         self.sampling = sampling
         self.name = name
+        self._grammar = grammar
+        self._grammars: dict[str, str] = {}
 
     @property
     def version(self) -> int:
@@ -39,6 +46,7 @@ class ModelAgent:
             max_tokens=min(self.sampling.max_tokens, view.remaining.tokens),
             stop=self.dialect.stop,
             seed=view.seed,
+            grammar=self._grammar_of(view.toolset) if self._grammar else "",
         )
         made = await self.engine.generate(
             [*view.ids, *context], session=view.episode, group=view.task_id, sampling=sampling
@@ -51,6 +59,11 @@ class ModelAgent:
     async def release(self, episode: str) -> None:
         """Frees the episode's cache."""
         await self.engine.release(episode)
+
+    def _grammar_of(self, toolset: Toolset) -> str:
+        if toolset.digest not in self._grammars:
+            self._grammars[toolset.digest] = turn_grammar(self.dialect.id, toolset)
+        return self._grammars[toolset.digest]
 
 
 def context_ids(dialect: Dialect, view: View) -> list[int]:

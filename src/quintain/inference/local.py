@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from quintain.inference.constraint import Constraint, Grammars
 from quintain.inference.decoder import Decoder
 from quintain.inference.kv import KVPool
 from quintain.inference.sampler import draw
@@ -52,12 +53,21 @@ class LocalEngine:
         kv_tokens: most tokens held in the KV cache; sessions wait when it is full.
         sessions: most sequences computed or kept at once.
         chunk: most prompt tokens in one step.
+        grammars: compiles the grammars that callers ask for.
 
     Raises:
         InputError: the model's attention can't run in this engine.
     """
 
-    def __init__(self, model: Any, *, kv_tokens: int = 32_768, sessions: int = 64, chunk: int = 256) -> None:
+    def __init__(
+        self,
+        model: Any,
+        *,
+        kv_tokens: int = 32_768,
+        sessions: int = 64,
+        chunk: int = 256,
+        grammars: Grammars | None = None,
+    ) -> None:
         tune()
         if min(kv_tokens, sessions, chunk) < 1:
             raise InputError(
@@ -68,6 +78,7 @@ class LocalEngine:
         self._scheduler = Scheduler(KVPool(sessions, kv_tokens), chunk)
         self._context = int(getattr(model.config.get_text_config(), "max_position_embeddings", 0) or kv_tokens)
         self._kv_tokens = kv_tokens
+        self._grammars = grammars
         self._version = 0
         self._stats = Stats()
         self._inbox: queue.SimpleQueue[_Command] = queue.SimpleQueue()
@@ -97,7 +108,7 @@ class LocalEngine:
             sampling: how to draw; generation also ends, as `length`, where the context or the cache does.
 
         Raises:
-            InputError: no ids.
+            InputError: no ids, or a grammar where the engine was given no `grammars`.
             ContextFull: they leave no room for a token in the model's context or in the KV budget.
             InfraError: the engine is closed, or its computation failed.
         """
@@ -109,7 +120,7 @@ class LocalEngine:
             loop.call_soon_threadsafe(_settle, future, result)
 
         end_team()  # the caller waits now: its helper threads must not slow those of the worker
-        job = Job(session, list(ids), len(ids), sampling, most, done)
+        job = Job(session, list(ids), len(ids), sampling, most, done, self._constraint(sampling.grammar))
         self._send(lambda: self._accept(job))
         try:
             return await future
@@ -162,6 +173,13 @@ class LocalEngine:
                     f"engine more kv_tokens (now {self._kv_tokens})"
                 )
         return min(sampling.max_tokens, min(self._context, self._kv_tokens) - length)
+
+    def _constraint(self, grammar: str) -> Constraint | None:
+        if not grammar:
+            return None
+        if self._grammars is None:
+            raise InputError("generate: a grammar is asked for, but the engine was given no grammars")
+        return self._grammars.begin(grammar)
 
     def _send(self, command: _Command) -> None:
         if self._closed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -27,12 +27,14 @@ class Ask:
         sampling: how to draw.
         session: whose draw it is.
         position: index of the drawn token in its sequence.
+        allowed: the only tokens that may be drawn `[V]` bool; None: all.
     """
 
     row: int
     sampling: Sampling
     session: str
     position: int
+    allowed: Tensor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +62,37 @@ def draw(logits: Tensor, asks: Sequence[Ask]) -> list[Draw]:
     Returns:
         One draw per ask, in order.
     """
+    logits = logits.float()
+    confined = [index for index, ask in enumerate(asks) if ask.allowed is not None]
+    if not confined:
+        return _draw(logits, asks)
+    draws = _draw(*_confine(logits, asks, confined))
+    for index in confined:
+        row = logits[asks[index].row]
+        raw = row[draws[index].token] - row.logsumexp(dim=-1)
+        draws[index] = replace(draws[index], logprob=float(raw))
+    return draws
+
+
+def _confine(logits: Tensor, asks: Sequence[Ask], confined: Sequence[int]) -> tuple[Tensor, list[Ask]]:
+    """Gives the asks that may not draw every token rows of their own `[R + confined, V]`."""
+    own, found = [], list(asks)
+    for row, index in enumerate(confined, start=len(logits)):
+        allowed = asks[index].allowed
+        assert allowed is not None
+        own.append(logits[asks[index].row].masked_fill(~allowed.to(logits.device), float("-inf")))
+        found[index] = replace(asks[index], row=row)
+    return torch.cat([logits, torch.stack(own)]), found
+
+
+def _draw(logits: Tensor, asks: Sequence[Ask]) -> list[Draw]:
     groups: dict[tuple[float, float, int], list[int]] = {}
     for index, ask in enumerate(asks):
         groups.setdefault((ask.sampling.temperature, ask.sampling.top_p, ask.sampling.top_k), []).append(index)
     draws: list[Draw | None] = [None] * len(asks)
     for (temperature, top_p, top_k), members in groups.items():
         chosen = [asks[index] for index in members]
-        for index, drawn in zip(members, _draw_alike(logits.float(), chosen, temperature, top_p, top_k), strict=True):
+        for index, drawn in zip(members, _draw_alike(logits, chosen, temperature, top_p, top_k), strict=True):
             draws[index] = drawn
     return [drawn for drawn in draws if drawn is not None]
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from quintain.inference.attention import Work
+from quintain.inference.constraint import Constraint
 from quintain.inference.kv import KVPool
 from quintain.inference.prefix import shared_length
 from quintain.inference.sampler import Ask, Draw
@@ -38,6 +39,7 @@ class Job:
         sampling: how to draw.
         most: upper bound of generated tokens that also fits the context.
         done: called once with the generation, or with the error that ended it.
+        constraint: the grammar its tokens must follow.
         order: running number, to serve the oldest first.
         logprobs: of the generated tokens under the model.
         sampled: under the distribution drawn from.
@@ -49,6 +51,7 @@ class Job:
     sampling: Sampling
     most: int
     done: Callable[[Generation | Exception], Any]
+    constraint: Constraint | None = None
     order: int = 0
     logprobs: list[float] = field(default_factory=list)
     sampled: list[float] = field(default_factory=list)
@@ -61,12 +64,15 @@ class Job:
         self.sampled.append(drawn.sampled_logprob)
         if drawn.token in self.sampling.stop:
             return "stop"
+        if self.constraint is not None:
+            self.constraint.advance(drawn.token)
         return "length" if len(self.logprobs) >= self.most else None
 
     def generation(self, finish: FinishReason, version: int) -> Generation:
         """What the caller gets."""
         ids = tuple(self.ids[self.prompt :])
-        return Generation(ids, tuple(self.logprobs), tuple(self.sampled), finish, version)
+        extras = {"constrained": True} if self.constraint else {}
+        return Generation(ids, tuple(self.logprobs), tuple(self.sampled), finish, version, extras)
 
 
 @dataclass(eq=False, slots=True)
@@ -181,7 +187,8 @@ class Scheduler:
                 continue
             for job in row.jobs:
                 draws.append((row, job))
-                asks.append(Ask(len(wanted), job.sampling, job.session, len(job.ids)))
+                allowed = job.constraint.allowed() if job.constraint else None
+                asks.append(Ask(len(wanted), job.sampling, job.session, len(job.ids), allowed))
             wanted.append(index)
         return wanted, draws, asks
 

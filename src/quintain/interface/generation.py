@@ -20,6 +20,8 @@ class Sampling:
         top_k: this many most probable tokens are kept (0 = all).
         stop: generation ends after one of these token ids (it is part of the result).
         seed: with the session and the position, it fixes the random draws.
+        grammar: what the tokens must spell, as `inference.grammar` writes it ("": anything). Nothing outside of it
+            is drawn, so `logprobs` alone no longer say how likely a token was.
     """
 
     max_tokens: int = 128
@@ -28,6 +30,7 @@ class Sampling:
     top_k: int = 0
     stop: tuple[int, ...] = ()
     seed: int = 0
+    grammar: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
 from quintain.interface.example import Example
 from quintain.training.advantage import Group, Kind
 from quintain.training.staleness import StaleRule, turn_weights
@@ -22,7 +23,14 @@ def group_examples(group: Group, version: int, *, kind: Kind, bound: int, rule: 
         kind: of advantages.
         bound: versions a token may be old.
         rule: what happens to older ones.
+
+    Raises:
+        InputError: tokens were drawn under a grammar. The policy alone would have drawn others, so their
+            log-probabilities are not those of the policy that acted.
     """
+    for episode in group.episodes:
+        if any(one and one.extras.get("constrained") for one in (turn.action.generation for turn in episode.turns)):
+            raise InputError(f"episode {episode.id!r} was played under a grammar; GRPO learns from free play alone")
     pairs = zip(group.episodes, group.advantages(kind), strict=True)
     return [one for episode, advantage in pairs for one in _examples(episode, advantage, version, bound, rule)]
 

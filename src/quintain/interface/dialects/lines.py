@@ -81,14 +81,14 @@ class Lines(HermesCompact):
 
 
 def _write_value(value: Any) -> str:
-    if isinstance(value, str) and _plain(value):
+    if isinstance(value, str) and reads_as_itself(value):
         strict_json.check(value)
         return value
     return hide(strict_json.dumps(value), CALL_MARK, ANSWER_MARK)
 
 
-def _plain(text: str) -> bool:
-    """True if the text, behind `name: `, reads back as itself."""
+def reads_as_itself(text: str) -> bool:
+    """Whether a text needs no quotes behind `name: `."""
     if not text or text != text.strip() or "\n" in text or text.startswith(_JSON_START):
         return False
     if CALL_MARK in text or ANSWER_MARK in text:
