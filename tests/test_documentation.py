@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from quintain import recipe as recipes
+from quintain import recipe_tables
 from quintain.curation.config import CurationConfig
 from quintain.inference.endpoint_config import EndpointConfig, ExampleSection, PromptConfig
 from quintain.interface.dialects import NAMES
@@ -99,6 +100,8 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.BudgetSection: "`[budget]`",
     recipes.FaultsSection: "`[faults.NAME]`",
     recipes.PoolSection: "`[pools.NAME]`",
+    recipe_tables.PlanSection: "`[plan]`",
+    recipe_tables.ShapeSection: "`[plan.shape]`",
     recipes.SamplingSection: "`sampling` of a stage",
     recipes.RolloutStage: '`kind = "rollout"`',
     recipes.HASStage: '`kind = "has"`',

@@ -76,6 +76,9 @@ def _add_run_commands(commands: Any) -> None:
         "stopped; finished stages are skipped unless the recipe changed what they depend on.",
     )
     one.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file, see recipes/")
+    one.add_argument(
+        "--plan", action="store_true", help="print tokens, steps, memory and hours of each stage; run nothing"
+    )
     _add_drift(one)
     _add_out(one, None)
     one.set_defaults(command=_run)
@@ -260,8 +263,10 @@ def _quickstart(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from quintain.commands import run
+    from quintain.commands import plan_run, run
 
+    if options.plan:
+        return _finish(lambda: plan_run(options.recipe), options.json)
     return _finish(lambda: run(options.recipe, options.out, options.accept_drift), options.json)
 
 

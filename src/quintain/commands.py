@@ -33,6 +33,17 @@ def run(path: Path, folder: Path | None, accept_drift: bool = False) -> dict[str
     return _run(recipe, text, path.parent, folder or Path("runs") / recipe.name, accept_drift)
 
 
+def plan_run(path: Path) -> dict[str, Any]:
+    """What a recipe asks for: tokens, steps, memory and hours of every stage. Nothing is run.
+
+    Raises:
+        InputError: the recipe is wrong, or its model's dimensions are not known here.
+    """
+    from quintain.plan import plan
+
+    return plan(load_recipe(path))
+
+
 def quickstart(folder: Path, minutes: float | None) -> dict[str, Any]:
     """Runs the quickstart recipe, scaled to about `minutes`."""
     path = recipes_folder() / "quickstart.toml"

@@ -18,6 +18,7 @@ from quintain.recipe_tables import (
     FaultsSection,
     ModelSection,
     Name,
+    PlanSection,
     PoolSection,
     SamplingSection,
     Section,
@@ -253,6 +254,7 @@ class Recipe(Section):
     pools: dict[Name, PoolSection]
     stages: list[AnyStage] = Field(min_length=1)
     targets: list[TargetSection] = []
+    plan: PlanSection = PlanSection()  # type: ignore[call-arg]
 
     @model_validator(mode="after")
     def _names_resolve(self) -> Recipe:

@@ -129,3 +129,40 @@ class SamplingSection(Section):
     def sampling(self) -> Sampling:
         """As engines take it."""
         return Sampling(**self.model_dump(exclude={"grammar"}))
+
+
+class ShapeSection(Section):
+    """`[plan.shape]`: a decoder's dimensions, for planning where the model itself is not at hand."""
+
+    layers: int = Field(ge=1)
+    hidden: int = Field(ge=1)
+    heads: int = Field(ge=1)
+    kv_heads: int = Field(ge=1)
+    head_dim: int = Field(ge=1)
+    intermediate: int = Field(ge=1)
+    """Width of a feed-forward block, or of one expert."""
+    vocabulary: int = Field(ge=1)
+    experts: int = Field(1, ge=1)
+    experts_used: int = Field(1, ge=1)
+    """Experts a token passes through."""
+    tied: bool = False
+    """Input and output embeddings are one matrix."""
+
+
+class PlanSection(Section):
+    """`[plan]`: the machine `quintain run --plan` reckons with; nothing else reads it."""
+
+    accelerators: int = Field(1, ge=1)
+    gib: float = Field(80, gt=0)
+    """Memory of one."""
+    tflops: float = Field(989, gt=0)
+    """Peak of one in the precision that is trained in; 989 is an H100's in bfloat16 without sparsity."""
+    utilisation: float = Field(0.35, gt=0, le=1)
+    """Share of the peak that training reaches."""
+    bandwidth: float = Field(3.35, gt=0)
+    """Terabytes a second that one reads from its memory."""
+    episode_tokens: int = Field(8192, ge=1)
+    """Tokens of an episode, prompt and observations included."""
+    generated_tokens: int | None = Field(None, ge=1)
+    """Tokens an agent writes in an episode; none takes the budget's."""
+    shape: ShapeSection | None = None

@@ -257,6 +257,13 @@ def test_masked_parts_carry_no_loss(tmp_path):
     assert metrics(tmp_path)[0]["loss_weight"] == 2  # tokens 6 and 9; nothing predicts the first
 
 
+def test_recomputing_activations_changes_no_loss(tmp_path):
+    for name, recompute in (("kept", False), ("again", True)):
+        run_cpt(CPTConfig(**SMALL, recompute=recompute), documents(12), tiny(), tmp_path / name, targets={})
+    kept, again = metrics(tmp_path / "kept"), metrics(tmp_path / "again")
+    assert [row["loss"] for row in again] == pytest.approx([row["loss"] for row in kept], rel=1e-5)
+
+
 def test_nothing_that_fits_is_one_line(tmp_path):
     too_long = Document("has", [5] * 50, [1] * 50)
     with pytest.raises(InputError, match="there are 1 documents longer than context = 40, and no other"):

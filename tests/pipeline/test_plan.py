@@ -1,0 +1,116 @@
+"""A plan before anything runs: published sizes, figures worked out by hand, warnings."""
+
+from __future__ import annotations
+
+import pytest
+
+from quintain.cli import main
+from quintain.commands import plan_run, recipes_folder
+from quintain.interface.errors import InputError
+from quintain.recipe_tables import ShapeSection
+from quintain.shape import (
+    forward_flops,
+    kv_bytes,
+    lora_parameters,
+    parameters,
+    shape_of,
+    training_bytes,
+    training_flops,
+)
+from quintain.training.lora import add_lora
+from tiny import tiny_model
+
+QWEN3_30B = ShapeSection(
+    layers=48,
+    hidden=2048,
+    heads=32,
+    kv_heads=4,
+    head_dim=128,
+    intermediate=768,
+    vocabulary=151936,
+    experts=128,
+    experts_used=8,
+)
+QWEN25_7B = ShapeSection(
+    layers=28, hidden=3584, heads=28, kv_heads=4, head_dim=128, intermediate=18944, vocabulary=152064
+)
+SMALL = ShapeSection(layers=2, hidden=8, heads=2, kv_heads=1, head_dim=4, intermediate=16, vocabulary=10, tied=True)
+
+
+@pytest.mark.parametrize(
+    ("shape", "total", "active"),
+    # as the model cards state them: 30.5B in total and 3.3B activated; 7.61B
+    [(QWEN3_30B, 30.5e9, 3.3e9), (QWEN25_7B, 7.61e9, 7.61e9)],
+    ids=["qwen3-30b-a3b", "qwen2.5-7b"],
+)
+def test_parameters_are_those_the_makers_state(shape, total, active):
+    assert parameters(shape) == pytest.approx(total, rel=0.005)
+    assert parameters(shape, active=True) == pytest.approx(active, rel=0.02)
+
+
+def test_parameters_are_those_of_a_real_model_but_for_its_norms(model_folder):
+    real = sum(one.numel() for one in tiny_model().parameters() if one.ndim > 1)
+    assert parameters(shape_of(str(model_folder))) == real
+
+
+def test_adapters_are_those_of_a_real_model(model_folder):
+    adapted = add_lora(tiny_model(), 4, 0)
+    real = sum(one.numel() for one in adapted.parameters() if one.requires_grad)
+    assert lora_parameters(shape_of(str(model_folder)), 4) == real
+
+
+def test_figures_of_a_small_model_by_hand():
+    # A layer: attention 2 * 8 * (2 + 1) * 4 = 192, feed-forward 3 * 8 * 16 = 384; embeddings 10 * 8 = 80.
+    assert parameters(SMALL) == 80 + 2 * (192 + 384) == 1232
+    # A token: 2 * 1232, and attention 2 * 2 layers * 2 heads * 4 * 100 tokens.
+    assert forward_flops(SMALL, 100) == 2464 + 3200
+    assert training_flops(SMALL, 100) == 3 * 5664
+    assert training_flops(SMALL, 100, lora=True, recompute=True) == 3 * 5664
+    assert training_flops(SMALL, 100, recompute=True) == 4 * 5664
+    assert training_bytes(SMALL, 10) == {"states": 16 * 1232, "activations": 10 * 2 * 68 * 8}
+    assert training_bytes(SMALL, 10, recompute=True)["activations"] == 10 * (2 * 4 * 8 + 68 * 8)
+    assert kv_bytes(SMALL) == 2 * 2 * 1 * 4 * 4
+
+
+def test_the_published_recipe_has_the_published_tokens():
+    result = plan_run(recipes_folder() / "agentfounder-30b.toml")
+    stages = {one["name"]: one for one in result["stages"]}
+    assert stages["cpt1"]["tokens"] == 200_000_000_000
+    assert stages["cpt2"]["tokens"] == 100_000_000_000
+    assert stages["cpt1"]["steps"] == 47_684  # 200e9 / 4,194,304, rounded up
+    # four forward passes, of which one recomputes: 2 N and attention 2 * 48 * 32 * 128 * 32768 each
+    by_hand = 200e9 * 4 * (2 * 3.3531e9 + 2 * 48 * 4096 * 32768) / (64 * 989e12 * 0.35) / 3600
+    assert stages["cpt1"]["hours"] == pytest.approx(by_hand, rel=0.01)
+    assert all(one["gib"] is None or one["gib"] <= 80 for one in result["stages"])
+    assert any("this version trains on one accelerator" in line for line in result["lines"])
+
+
+def test_the_recipe_for_one_accelerator_fits_it():
+    result = plan_run(recipes_folder() / "single-gpu-7b.toml")
+    assert [line for line in result["lines"] if line.startswith("warning")] == []
+    assert [one["kind"] for one in result["stages"]] == [
+        *("rollout", "fas", "has", "cpt", "cpt", "sft", "eval", "grpo", "eval")
+    ]
+
+
+def test_what_does_not_fit_says_what_helps(recipe_file):
+    text = recipe_file.read_text().replace("[budget]", "[plan]\ngib = 0.0001\n\n[budget]")
+    recipe_file.write_text(text)
+    assert any(
+        "GiB > 0.0001 GiB of one accelerator; use more of them" in line for line in plan_run(recipe_file)["lines"]
+    )
+
+
+def test_a_model_that_is_not_here_needs_its_dimensions(recipe_file, model_folder):
+    recipe_file.write_text(recipe_file.read_text().replace(str(model_folder), "somebody/unheard-of-9b"))
+    with pytest.raises(InputError, match=r"the dimensions of 'somebody/unheard-of-9b' are not known here.*plan.shape"):
+        plan_run(recipe_file)
+
+
+def test_the_command_prints_the_plan_and_runs_nothing(recipe_file, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert main(["run", str(recipe_file), "--plan"]) == 0
+    printed = capsys.readouterr().out
+    assert "sft" in printed
+    assert "at most" in printed
+    assert not (tmp_path / "runs").exists()
