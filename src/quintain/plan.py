@@ -97,9 +97,7 @@ class _Planner:
         own = sum(stage.tokens.values())
         tokens = round(own / (1 - stage.replay_share)) if stage.replay else own
         unknown = "sources without a target come on top" if stage.tokens else "no targets: every source is read once"
-        made = self._training(
-            stage, tokens, config.context, config.microbatch_tokens, recompute=config.recompute, rank=config.lora_rank
-        )
+        made = self._training(stage, tokens, config.context)
         steps = math.ceil(tokens / config.batch_tokens) or None
         return StagePlan(stage.name, stage.kind, tokens, steps, *made, note=unknown)
 
@@ -108,18 +106,16 @@ class _Planner:
         episodes = self._episodes(stage.data)
         tokens = episodes * self.machine.episode_tokens * config.epochs
         steps = max(1, round(episodes / config.batch_trajectories)) * config.epochs
-        made = self._training(
-            stage, tokens, self.machine.episode_tokens, config.microbatch_tokens, recompute=False, rank=config.lora_rank
-        )
+        made = self._training(stage, tokens, self.machine.episode_tokens)
         return StagePlan(stage.name, stage.kind, tokens, steps, *made, note=f"{episodes:,} episodes")
 
     def grpo(self, stage: GRPOStage) -> StagePlan:
         config = stage.train
         episodes = config.steps * config.groups * config.group_size
         tokens = episodes * self.machine.episode_tokens
-        gib, hours = self._training(
-            stage, tokens, self.machine.episode_tokens, config.microbatch_tokens, recompute=False, rank=config.lora_rank
-        )
+        gib, hours = self._training(stage, tokens, self.machine.episode_tokens)
+        held = parameters(self.shape) if config.kl and not config.lora_rank else 0
+        gib += (FLOAT32 * held / self.machine.accelerators + self._batch() * self._cache()) / GIB
         played = self._playing_hours(episodes)
         note = f"{episodes:,} episodes; {hours:.1f} h training + {played:.1f} h playing"
         return StagePlan(stage.name, stage.kind, tokens, config.steps, gib, self._bounded(stage, hours + played), note)
@@ -133,13 +129,13 @@ class _Planner:
         hours = self._playing_hours(episodes)
         return StagePlan(stage.name, stage.kind, tokens, None, gib, hours, f"{episodes:,} episodes")
 
-    def _training(
-        self, stage: Any, tokens: int, context: int, microbatch: int, *, recompute: bool, rank: int
-    ) -> tuple[float, float]:
+    def _training(self, stage: Any, tokens: int, context: int) -> tuple[float, float]:
         """GiB of one accelerator, and hours."""
-        size = training_bytes(self.shape, microbatch, lora_rank=rank, recompute=recompute)
+        config = stage.train
+        rank, again = config.lora_rank, config.recompute
+        size = training_bytes(self.shape, config.microbatch_tokens, lora_rank=rank, recompute=again)
         gib = (size["states"] / self.machine.accelerators + size["activations"]) / GIB
-        work = tokens * training_flops(self.shape, context, lora=bool(rank), recompute=recompute)
+        work = tokens * training_flops(self.shape, context, lora=bool(rank), recompute=again)
         return gib, self._bounded(stage, work / self._speed() / 3600)
 
     def _playing_hours(self, episodes: int) -> float:

@@ -81,7 +81,7 @@ def test_the_published_recipe_has_the_published_tokens():
     # four forward passes, of which one recomputes: 2 N and attention 2 * 48 * 32 * 128 * 32768 each
     by_hand = 200e9 * 4 * (2 * 3.3531e9 + 2 * 48 * 4096 * 32768) / (64 * 989e12 * 0.35) / 3600
     assert stages["cpt1"]["hours"] == pytest.approx(by_hand, rel=0.01)
-    assert all(one["gib"] is None or one["gib"] <= 80 for one in result["stages"])
+    assert [line for line in result["lines"] if line.startswith("warning")] == []
     assert any("this version trains on one accelerator" in line for line in result["lines"])
 
 

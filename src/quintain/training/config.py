@@ -21,6 +21,8 @@ class TrainConfig(BaseModel):
         clip: most gradient norm of a step. 1.0 stops single odd batches and rarely binds otherwise.
         microbatch_tokens: most tokens computed at once, shared prefixes counted once; a matter of memory
             only, never of the result.
+        recompute: keep each layer's input alone and compute the rest again for the gradient (Chen et al. 2016): a third
+            more time for a fraction of the memory, which long contexts need.
         checkpoint_seconds: time between checkpoints, what a crash can cost at most.
         seed: of the order of the data and of LoRA's start.
     """
@@ -32,6 +34,7 @@ class TrainConfig(BaseModel):
     weight_decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0)
     microbatch_tokens: int = Field(default=16_384, gt=0)
+    recompute: bool = False
     checkpoint_seconds: float = Field(default=600.0, ge=0)
     seed: int = 0
 
@@ -96,8 +99,6 @@ class CPTConfig(TrainConfig):
         most_epochs: how often a document may come at most, where the token targets ask for more than there is.
             Up to four passes are worth nearly as much as new text (Muennighoff et al. 2023).
         rope: how the context is extended; None keeps the positions the model has.
-        recompute: keep each layer's input alone and compute the rest again for the gradient (Chen et al. 2016): a third
-            more time for a fraction of the memory, which long contexts need.
         seconds: training time after which it stops, the rate having reached 0 by then. None: no bound.
         lora_rank: rank of the adapters; 0 trains all weights.
     """
@@ -109,7 +110,6 @@ class CPTConfig(TrainConfig):
     microbatch_tokens: int = Field(default=32_768, gt=0)
     most_epochs: int = Field(default=4, ge=1)
     rope: RopeConfig | None = None
-    recompute: bool = False
     seconds: float | None = Field(default=None, gt=0)
     lora_rank: int = Field(default=0, ge=0)
 

@@ -20,7 +20,6 @@ from quintain.training.config import SUMMARY, CPTConfig
 from quintain.training.context import fit_context
 from quintain.training.corpus import Corpus, build_corpus
 from quintain.training.documents import Document
-from quintain.training.forward import causal_lm
 from quintain.training.loop import train
 from quintain.training.lora import add_lora, merge
 from quintain.training.mixture import Schedule, token_goals, write_schedule
@@ -99,8 +98,6 @@ def run_cpt(
     schedule = read_schedule(out, replay)
     if config.lora_rank:
         model = add_lora(model, config.lora_rank, config.seed)
-    if config.recompute:
-        causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
     position = train(
         model,
         schedule.batch,

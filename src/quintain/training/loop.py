@@ -51,6 +51,8 @@ class Trainer:
         self.config = config
         self._pack = packing
         prepare(model)
+        if config.recompute:
+            causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
         self.optimizer = adamw(model.parameters(), config.learning_rate, config.weight_decay)
         self._share = supports_trees(causal_lm(model))
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
