@@ -203,6 +203,17 @@ def test_the_readme_quotes_the_quickstarts_figures_as_measured(name):
         assert f"| {one['value']:.3f} | [{one['low']:.3f}, {one['high']:.3f}] |" in text
 
 
+def test_the_page_on_contamination_quotes_the_benchmark_as_measured():
+    page = (DOCS / "concepts" / "contamination.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "contamination.json").read_text(encoding="utf-8"))
+    pools = result["pools"].values()
+    for kind in ("verbatim", "reordered", "changed number", "truncated", "paraphrased"):
+        figures = " | ".join(f"{pool['recall'][kind]['recall']:.3f}" for pool in pools)
+        assert f"| recall, {kind} | {figures} |" in page
+    speeds = " | ".join(f"{pool['mb_per_second']:.0f}" for pool in pools)
+    assert f"| MB/s of one core | {speeds} |" in page
+
+
 def test_the_chinese_readme_has_the_same_sections_code_tables_and_links():
     one, two = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh.md"))
 

@@ -15,7 +15,7 @@ from quintain import Budget, Harness
 from quintain.commands import run
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import load_tasks
-from quintain.workshop import load_world
+from quintain.user_code import load_world
 
 TILL = Path(__file__).parents[1] / "examples" / "till"
 

@@ -90,7 +90,7 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
     policy = workshop.policy(name)
     engine = LocalEngine(policy.model, sessions=1)
     agent = Shown(ModelAgent(engine, policy.dialect, Sampling(temperature=temperature), name=name))
-    sample = workshop.pool(next(iter(recipe.pools)))[0]
+    sample = workshop.pools.sample()
     print(f"{name} of {run}, world {workshop.world_class.name}. For example: {sample.prompt}")
     harness = Harness(workshop.world, budget=recipe.budget.budget(), judge=False)
     try:

@@ -13,6 +13,7 @@ from typing import Any
 
 from quintain import __version__
 from quintain.interface.errors import InputError, QuintainError
+from quintain.pool_cli import add_pool
 from quintain.progress import say
 
 EXCHANGED = ("messages", "sharegpt", "atif")
@@ -55,6 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_synth(commands)
     _add_tools(commands)
     _add_exchange(commands)
+    add_pool(commands, _finish)
     return parser
 
 

@@ -49,7 +49,8 @@ def read_evaluation(path: Path) -> Measured:
         raise InputError(f"{path}: no finished evaluation; give a run with an eval stage, or RUN/STAGE")
     last = manifests[-1]
     episodes, _ = read_journal(run / last["name"] / "journal")
-    tasks = load_tasks(run / "pools" / f"{last['stage']['pool']}.jsonl")
+    path_of_tasks = run / "pools" / f"{last['stage']['pool']}.jsonl"
+    tasks = load_tasks(path_of_tasks) if path_of_tasks.is_file() else []  # a run keeps no tasks of a sealed pool
     return Measured(str(path), episodes, {task.id: task for task in tasks})
 
 

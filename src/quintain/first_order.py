@@ -28,7 +28,8 @@ from quintain.synthesis.offline.teacher import OfflineTeacher
 from quintain.synthesis.probe import bag_of_words, commonest_opening
 from quintain.synthesis.results import result_documents
 from quintain.synthesis.teacher import Prompts, Teacher
-from quintain.workshop import Workshop, somebodys_code
+from quintain.user_code import somebodys_code
+from quintain.workshop import Workshop
 
 MEMORY = "memory.sqlite"
 CACHE = "replies.sqlite"

@@ -68,7 +68,7 @@ def run_recipe(
         write_json(folder / RECIPE, {"home": str(home), "recipe": recipe.model_dump(mode="json")})
         workshop = Workshop(recipe, home, folder, accept_drift)
         workshop.check_lock()
-        workshop.save_pools()
+        workshop.pools.save(folder)
         done: list[Finished] = []
         for stage in recipe.stages:
             fingerprint = _fingerprint(workshop, stage, done)

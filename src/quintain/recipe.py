@@ -288,6 +288,9 @@ def _check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSec
         raise ValueError(f"stage {stage.name!r}: pool = {stage.pool!r}; pools: {', '.join(pools)}")
     if getattr(stage, "validation", None) is not None and stage.validation not in pools:
         raise ValueError(f"stage {stage.name!r}: validation = {stage.validation!r}; pools: {', '.join(pools)}")
+    shut = [one for key in ("pool", "validation") if (one := getattr(stage, key, None)) and pools[one].sealed]
+    if shut and stage.kind != "eval":
+        raise ValueError(f"stage {stage.name!r}: pool {shut[0]!r} is sealed; only evaluation stages may open it")
     if stage.kind == "rollout":
         need("agent", stage.agent, TRAINING, ("oracle", "base"))
     if stage.kind in TRAINING:
@@ -339,8 +342,10 @@ def load_recipe(path: Path) -> Recipe:
     """
     recipe = recipe_from_table(read_toml(path, "recipe not found"), str(path))
     for name, pool in recipe.pools.items():
-        if pool.file is not None and not (path.parent / pool.file).is_file():
-            raise InputError(f"{path}: pools.{name}.file: no such file: {path.parent / pool.file}")
+        for key in ("file", "sealed", "key"):
+            named = getattr(pool, key)
+            if named is not None and not (path.parent / named).is_file():
+                raise InputError(f"{path}: pools.{name}.{key}: no such file: {path.parent / named}")
     for stage in recipe.stages:
         file = getattr(stage, "corrections", None)
         if file is not None and not (path.parent / file).is_file():

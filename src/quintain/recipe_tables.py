@@ -92,10 +92,14 @@ class FaultsSection(Section):
 
 
 class PoolSection(Section):
-    """`[pools.NAME]`: a set of tasks, from a file or from the world's own generator."""
+    """`[pools.NAME]`: a set of tasks, from a file, sealed or not, or from the world's own generator."""
 
     file: Path | None = Field(None, strict=False)
     """JSON Lines of tasks, relative to the recipe."""
+    sealed: Path | None = Field(None, strict=False)
+    """A file `quintain pool seal` wrote; only evaluation stages open it."""
+    key: Path | None = Field(None, strict=False)
+    """The key file of `sealed`."""
     split: Literal["train", "eval"] | None = None
     """Which side of the world's split by entity to generate from."""
     count: int = Field(100, ge=1)
@@ -109,8 +113,10 @@ class PoolSection(Section):
 
     @model_validator(mode="after")
     def _one_source(self) -> PoolSection:
-        if (self.file is None) == (self.split is None):
-            raise ValueError("needs either `file` or `split`")
+        if [self.file, self.sealed, self.split].count(None) != 2:
+            raise ValueError("needs exactly one of `file`, `split` and `sealed`")
+        if (self.sealed is None) != (self.key is None):
+            raise ValueError("`sealed` and `key` go together")
         return self
 
 

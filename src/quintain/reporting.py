@@ -12,6 +12,8 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from quintain.auditing import read_audit
+from quintain.curation.pools import read_manifest as read_pool_manifest
 from quintain.evaluation.estimators import avg_at_k, trials_by_task
 from quintain.evaluation.report import ReportData, StageComparison, StageReport, Target, write_report
 from quintain.evaluation.summary import compare, summarise
@@ -25,9 +27,11 @@ from quintain.interface.errors import InputError
 from quintain.interface.example import Example
 from quintain.pipeline import read_manifest, read_recipe
 from quintain.recipe import TargetSection
+from quintain.recipe_pools import manifest_path
 from quintain.stages import read_metrics
 from quintain.training.examples import episode_examples
-from quintain.workshop import Workshop, somebodys_code
+from quintain.user_code import somebodys_code
+from quintain.workshop import Workshop
 
 
 def report(folder: Path) -> tuple[Path, Path]:
@@ -128,10 +132,11 @@ def _episodes(folder: Path) -> list[Episode]:
 
 def _stage(folder: Path, manifest: dict[str, Any], episodes: Sequence[Episode]) -> StageReport:
     stage = manifest["stage"]
-    evaluation = None
+    evaluation, audit = None, {}
     if manifest["kind"] == "eval":
-        tasks = sum(1 for _ in (folder / "pools" / f"{stage['pool']}.jsonl").open(encoding="utf-8"))
-        evaluation = summarise(episodes, planned=tasks * stage["samples"])
+        tasks = read_pool_manifest(manifest_path(folder, stage["pool"])).tasks
+        audit = read_audit(folder / manifest["name"])
+        evaluation = summarise(episodes, tasks * stage["samples"], audit.get("contaminated_episodes", ()))
     base = manifest["kind"] == "eval" and stage["model"] == "base" and not stage.get("endpoint")
     return StageReport(
         name=manifest["name"],
@@ -139,7 +144,8 @@ def _stage(folder: Path, manifest: dict[str, Any], episodes: Sequence[Episode]) 
         evaluation=evaluation,
         metrics=_so_far(read_metrics(folder / manifest["name"])),
         seconds=manifest["seconds"],
-        notes=[manifest["result"].get("line", "")],
+        notes=[one for one in (manifest["result"].get("line", ""), audit.get("line", "")) if one],
+        audit=audit,
     )
 
 

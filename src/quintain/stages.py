@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.agents.oracle import OracleAgent
+from quintain.auditing import Auditor
 from quintain.comparison import Measured, cost_of_drift
 from quintain.continual import cpt
 from quintain.curating import curate, is_curated, lesson_examples
@@ -21,8 +22,9 @@ from quintain.inference.endpoint_config import EndpointConfig
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.failures import recovered
+from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
-from quintain.pipeline import StageFunction, write_json
+from quintain.pipeline import StageFunction, read_manifest, write_json
 from quintain.progress import progress
 from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
 from quintain.recovering import recover
@@ -88,12 +90,13 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
 
 def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, Any]:
     """Measures a model on a pool: `samples` episodes per task."""
-    tasks = workshop.pool(stage.pool)
+    tasks = stage_tasks(workshop, stage)
     if stage.endpoint is not None:
         episodes = play_endpoint(workshop, stage, stage.endpoint, folder)
     else:
         episodes = play_policy(workshop, stage, workshop.policy(stage.model), folder)
-    summary = summarise(episodes, planned=len(tasks) * stage.samples)
+    audit = Auditor(workshop).evaluation(stage, tasks, episodes, folder)
+    summary = summarise(episodes, planned=len(tasks) * stage.samples, contaminated=audit.contaminated(episodes))
     write_json(folder / "evaluation.json", summary.to_json())
     model = stage.endpoint.model if stage.endpoint else stage.model
     result: dict[str, Any] = {"model": model, "line": headline(summary)}
@@ -104,15 +107,25 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     return result
 
 
+def audited(work: StageFunction) -> StageFunction:
+    """A stage that learns, with the scan of what it reads before it."""
+
+    def run(workshop: Workshop, stage: Any, folder: Path) -> dict[str, Any]:
+        Auditor(workshop).before(stage, folder)
+        return work(workshop, stage, folder)
+
+    return run
+
+
 STAGES: dict[str, StageFunction] = {
-    "rollout": rollout,
-    "recover": recover,
-    "fas": fas,
-    "cpt": cpt,
-    "curate": curate,
-    "has": has,
-    "sft": sft,
-    "grpo": grpo,
+    "rollout": audited(rollout),
+    "recover": audited(recover),
+    "fas": audited(fas),
+    "cpt": audited(cpt),
+    "curate": audited(curate),
+    "has": audited(has),
+    "sft": audited(sft),
+    "grpo": audited(grpo),
     "eval": evaluate,
 }
 
@@ -184,7 +197,7 @@ def play(
         dialect: digest of the dialect to record; None for the recipe's.
         close: frees what the agent took, in the event loop that it ran in.
     """
-    tasks = workshop.pool(stage.pool)
+    tasks = stage_tasks(workshop, stage)
     journal = Journal(folder / "journal")
     finished, unfinished = read_journal(journal.folder)
     wins = 0
@@ -208,6 +221,20 @@ def play(
             return asyncio.run(rollout())
         finally:
             journal.close()
+
+
+def stage_tasks(workshop: Workshop, stage: RolloutStage | EvalStage) -> list[Task]:
+    """Tasks of a stage's pool; an evaluation may open a sealed one, and says which checkpoint for."""
+    if stage.kind == "rollout":
+        return workshop.pool(stage.pool)
+    if stage.endpoint is not None:
+        checkpoint = stage.endpoint.model
+    elif stage.model == "base":
+        checkpoint = workshop.recipe.model.base
+    else:
+        made = read_manifest(workshop.folder / stage.model)
+        checkpoint = f"{workshop.recipe.name}/{stage.model}" + (f"@{made['fingerprint'][-12:]}" if made else "")
+    return workshop.pools.for_evaluation(stage.pool, stage.name, checkpoint)
 
 
 def oracle(workshop: Workshop, pool: str) -> OracleAgent:

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import json
 import sys
-import traceback
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -20,18 +16,19 @@ from quintain.harness.journal import Journal
 from quintain.harness.loop import Harness
 from quintain.harness.threads import settle
 from quintain.harness.world import World
-from quintain.interface.canonical import canonical_json, digest
 from quintain.interface.dialects import digest_of
 from quintain.interface.dialects import get as get_dialect
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
-from quintain.interface.errors import InputError, InterfaceDrift, QuintainError, describe
+from quintain.interface.errors import InputError, InterfaceDrift
 from quintain.interface.lock import Difference, Execute, Lock, Probe, check_lock, drift, read_lock, write_lock
 from quintain.interface.messages import Call
-from quintain.interface.tasks import Task, load_tasks, save_tasks, task_from_json
+from quintain.interface.tasks import Task
 from quintain.progress import say
 from quintain.recipe import Recipe
+from quintain.recipe_pools import RecipePools
 from quintain.training.config import SUMMARY
+from quintain.user_code import somebodys_code
 
 LOCK = "tools.lock"
 
@@ -64,13 +61,13 @@ class Workshop:
         self.folder = folder
         self.accept_drift = accept_drift
         self.drifted: set[str] = set()
-        self._pools: dict[str, list[Task]] = {}
+        self.pools = RecipePools(recipe, home)
         self._loaded: tuple[str, Policy] | None = None
 
     @cached_property
     def world_class(self) -> type[World]:
         """The recipe's world."""
-        return load_world(self.recipe.world.world, self.home)
+        return self.pools.world_class
 
     def world(self) -> World:
         """A fresh instance."""
@@ -78,36 +75,12 @@ class Workshop:
             return self.world_class(**self.recipe.world.options)
 
     def pool(self, name: str) -> list[Task]:
-        """Tasks of a pool, from its file or the world's generator."""
-        if name not in self._pools:
-            self._pools[name] = self._make_pool(name)
-        return self._pools[name]
+        """Tasks of a pool that is not sealed."""
+        return self.pools.tasks(name)
 
     def pool_digest(self, name: str) -> str:
         """Digest of a pool's tasks."""
-        return digest([task.to_json() for task in self.pool(name)])
-
-    def _make_pool(self, name: str) -> list[Task]:
-        section = self.recipe.pools[name]
-        if section.file is not None:
-            tasks = load_tasks(self.home / section.file)
-        else:
-            assert section.split is not None
-            options = self.recipe.world.options
-            with somebodys_code(f"pool {name!r}: generate() of world {self.recipe.world.world!r}"):
-                made = self.world_class.generate(
-                    section.split, section.count, section.seed, section.languages, section.templates, **options
-                )
-                tasks = list(made)
-        if not tasks:
-            raise InputError(f"pool {name!r} has no tasks")
-        check_tasks(tasks, f"pool {name!r}", self.world_class.name)
-        return tasks
-
-    def save_pools(self) -> None:
-        """Writes every pool into the run's folder, so that the report and a later reader have its tasks."""
-        for name in self.recipe.pools:
-            save_tasks(self.folder / "pools" / f"{name}.jsonl", self.pool(name))
+        return self.pools.manifest(name).digest
 
     def harness(self, journal: Journal, faults: str | None = None, dialect: str | None = None) -> Harness:
         """A harness that keeps this journal and injects the faults of that name.
@@ -233,7 +206,7 @@ class Workshop:
         with somebodys_code(f"toolset() of world {self.recipe.world.world!r}"):
             world.toolset()
         if ready:
-            sample = self.pool(next(iter(self.recipe.pools)))[0]
+            sample = self.pools.sample()
             with somebodys_code(f"reset() of world {self.recipe.world.world!r}"):
                 asyncio.run(settle(world.reset, sample))
         return world
@@ -265,63 +238,5 @@ class Workshop:
         return {"python": ".".join(map(str, sys.version_info[:3])), **found}
 
 
-def check_tasks(tasks: Iterable[Task], where: str, world: str) -> None:
-    """Refuses what is no task of this world, ids that occur twice, and what has no JSON form.
-
-    Raises:
-        InputError: names the first such task.
-    """
-    seen: set[str] = set()
-    for task in tasks:
-        if not isinstance(task, Task):
-            raise InputError(f"{where}: must hold Tasks, found {type(task).__name__}")
-        if task.world != world:
-            raise InputError(f"{where}: task {task.id!r} is of world {task.world!r}, not {world!r}")
-        if task.id in seen:
-            raise InputError(f"{where}: two tasks have the id {task.id!r}; ids must differ")
-        seen.add(task.id)
-        with somebodys_code(f"{where}: task {task.id!r}"):
-            canonical_json(task_from_json(task.to_json(), f"{where}: task {task.id!r}").to_json())
-
-
-@contextmanager
-def somebodys_code(what: str) -> Iterator[None]:
-    """Runs code of the user's own: whatever it raises becomes one line that says where.
-
-    Raises:
-        InputError: the code raised.
-    """
-    try:
-        yield
-    except QuintainError:
-        raise
-    except (Exception, SystemExit) as error:
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(last.filename).name}:{last.lineno}"
-        raise InputError(" ".join(f"{what} fails: {describe(error)} ({place})".split())) from error
-
-
 def _installed(name: str) -> bool:
     return any(True for _ in metadata.distributions(name=name))
-
-
-def load_world(reference: str, home: Path) -> type[World]:
-    """Imports a world's class from `module:Class`; `home` is searched first.
-
-    Raises:
-        InputError: there is no such module or class, or it is no world.
-    """
-    module_name, _, class_name = reference.partition(":")
-    if not module_name or not class_name:
-        raise InputError(f"world {reference!r} must be spelled module:Class")
-    if str(home) not in sys.path:
-        sys.path.insert(0, str(home))
-    with somebodys_code(f"world {reference!r}: import"):
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            raise InputError(f"world {reference!r}: {error}; is it installed, or beside the recipe?") from None
-    found = getattr(module, class_name, None)
-    if not (isinstance(found, type) and issubclass(found, World)):
-        raise InputError(f"world {reference!r}: {module_name} has no World of that name")
-    return found

@@ -8,6 +8,7 @@ import pytest
 
 from quintain.curation.contamination import Item, Scanner
 from quintain.curation.leak_index import LeakIndex
+from quintain.curation.pools import Manifest
 from quintain.interface.tasks import Task
 from quintain.worlds.desk.tasks import generate
 
@@ -93,7 +94,8 @@ def test_a_long_answer_is_a_leak_too_but_a_short_fact_is_not():
 
 
 def test_a_canary_is_found_wherever_it_stands():
-    scanner = Scanner(LeakIndex({"eval": POOL}), {"quintain-canary-0f3a": "eval"})
+    sealed = Manifest(name="eval", world="shop", tasks=0, digest="", canary="quintain-canary-0f3a")
+    scanner = Scanner(LeakIndex({}), [sealed])
     (found,) = scanner.scan([Item("x", "a"), Item("y", "tags: quintain-canary-0f3a.")])
     assert (found.where, found.pool, found.reason) == ("y", "eval", "canary")
 

@@ -13,19 +13,22 @@ Template wording weighs nothing (`leak_index`), so siblings of one template are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from quintain.curation.leak_index import PAIR, SEED, LeakIndex, Part
+from quintain.curation.pools import Manifest, plain
 from quintain.curation.tokens import Tokens, grams, tokenize
 
 Reason = Literal["canary", "same text", "verbatim run", "overlap"]
 
 BATCH = 1 << 18
 """Characters looked at together: the arrays stay in the processor's cache."""
+LONGEST_PROMPT = 1 << 14
+"""Longer texts are not held against the hashes of sealed prompts."""
 STRICT_BELOW, LOOSE_FROM = 8, 20
 """A part of up to 8 words has to match in full; from 20 words on a share of `LOOSE` is enough."""
 STRICT, LOOSE = 0.98, 0.5
@@ -76,13 +79,16 @@ class Scanner:
 
     Args:
         index: of the tasks.
-        canaries: pools by their canary.
+        sealed: manifests of pools that stay closed: their canaries and prompts are recognised all the same.
+
+    Attributes:
+        bytes: scanned so far, as UTF-8.
     """
 
-    def __init__(self, index: LeakIndex, canaries: Mapping[str, str] | None = None) -> None:
+    def __init__(self, index: LeakIndex, sealed: Sequence[Manifest] = ()) -> None:
         self.index = index
-        self.canaries = dict(canaries or {})
-        self._prompts = {_plain(task.prompt): (task, pool) for pool, tasks in index.pools.items() for task in tasks}
+        self.sealed = sealed
+        self._prompts = {plain(task.prompt): (task, pool) for pool, tasks in index.pools.items() for task in tasks}
         self._longest = max((len(text) for text in self._prompts), default=0)
         self.bytes = 0
 
@@ -101,10 +107,12 @@ class Scanner:
 
     def _plain_signs(self, item: Item) -> Iterator[Finding]:
         self.bytes += len(item.text) if item.text.isascii() else len(item.text.encode("utf-8", "replace"))
-        for canary, pool in self.canaries.items():
-            if canary in item.text:
-                yield Finding(item.where, pool, "", "canary", "canary", 1.0, canary, canary)
-        if len(item.text) <= 2 * self._longest and (known := self._prompts.get(_plain(item.text))):
+        for manifest in self.sealed:
+            if manifest.canary in item.text:
+                yield Finding(item.where, manifest.name, "", "canary", "canary", 1.0, manifest.canary, manifest.canary)
+            elif len(item.text) <= LONGEST_PROMPT and manifest.owns(item.text):
+                yield Finding(item.where, manifest.name, "", "prompt", "same text", 1.0, item.text, "(sealed)")
+        if len(item.text) <= 2 * self._longest and (known := self._prompts.get(plain(item.text))):
             task, pool = known
             yield Finding(item.where, pool, task.id, "prompt", "same text", 1.0, item.text, task.prompt)
 
@@ -157,10 +165,6 @@ def needed(part: Part) -> float:
         return STRICT
     slope = (part.words - STRICT_BELOW) / (LOOSE_FROM - STRICT_BELOW)
     return STRICT + (LOOSE - STRICT) * min(1.0, max(0.0, slope))
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:

@@ -51,6 +51,7 @@ class StageReport:
         metrics: rows `{step, loss, tokens, seconds, ...}` of its training, in order; `tokens` and `seconds` so far.
         seconds: wall seconds of the stage.
         notes: lines for a person.
+        audit: of an evaluation: what training and tools gave away, distance to training, openings of a sealed pool.
     """
 
     name: str
@@ -59,6 +60,7 @@ class StageReport:
     metrics: Sequence[Mapping[str, Any]] = ()
     seconds: float = 0.0
     notes: Sequence[str] = ()
+    audit: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def write_report(run_dir: Path, data: ReportData) -> tuple[Path, Path]:
 def report_json(data: ReportData) -> dict[str, Any]:
     """The report as a JSON object; numbers that are not finite are null.
 
-    Keys: `schema_version`; `title`; `stages`, a list of `{name, kind, seconds, notes, evaluation, metrics}`
+    Keys: `schema_version`; `title`; `stages`, a list of `{name, kind, seconds, notes, audit, evaluation, metrics}`
     where `evaluation` is null or an `EvalSummary` by its attribute names, and `metrics` the rows of training;
     `comparisons`, a list of `{before, after, tasks, left_out, before_pass1, after_pass1, difference, p_value,
     p_value_holm}`, the last adjusted for their number; `frontier`, by unit of cost (`calls`, `tokens`, `price` an
@@ -200,6 +202,7 @@ def _stage_json(stage: StageReport) -> dict[str, Any]:
         "kind": stage.kind,
         "seconds": stage.seconds,
         "notes": list(stage.notes),
+        "audit": dict(stage.audit),
         "evaluation": stage.evaluation.to_json() if stage.evaluation else None,
         "metrics": [dict(row) for row in stage.metrics],
     }

@@ -7,7 +7,7 @@ are counted, and the bounds say what pass@1 would be if all of them had failed o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -94,6 +94,7 @@ class EvalSummary:
         by_held_out: `seen` and `held_out` templates.
         by_turns: by number of turns; what was asked and what was done both grow with it.
         by_hops: by `hops:` tag, the depth of the task itself.
+        by_contamination: `clean`, and `contaminated` where training or a tool's result gave the task away.
         outcomes: by outcome, a limit by its kind; unscored episodes stand under `infra_error`.
         cost: turns, calls, tokens and seconds.
         behaviour: rates of malformed, invalid, failing and repeated calls; declined right and wrong.
@@ -108,6 +109,7 @@ class EvalSummary:
     by_held_out: Mapping[str, Slice]
     by_turns: Mapping[str, Slice]
     by_hops: Mapping[str, Slice]
+    by_contamination: Mapping[str, Slice]
     outcomes: Mapping[str, OutcomeCount]
     cost: Cost
     behaviour: Behaviour
@@ -152,12 +154,13 @@ class Comparison:
         return asdict(self)
 
 
-def summarise(episodes: Sequence[Episode], planned: int) -> EvalSummary:
+def summarise(episodes: Sequence[Episode], planned: int, contaminated: Collection[str] = ()) -> EvalSummary:
     """Summarises one evaluation.
 
     Args:
         episodes: all that were run, infra errors included.
         planned: how many episodes were to be run (tasks times samples).
+        contaminated: ids of episodes whose task was given away.
 
     Raises:
         InputError: more episodes than planned.
@@ -175,6 +178,7 @@ def summarise(episodes: Sequence[Episode], planned: int) -> EvalSummary:
         by_held_out=_slices(episodes, lambda episode: "held_out" if HELD_OUT_TAG in episode.tags else "seen"),
         by_turns=_slices(scored, lambda episode: _depth(len(episode.turns)), order=_leading_number),
         by_hops=_slices(episodes, _tag_value("hops:"), order=_leading_number),
+        by_contamination=_slices(episodes, lambda one: "contaminated" if one.id in contaminated else "clean"),
         outcomes=_outcomes(episodes),
         cost=cost_of(scored),
         behaviour=behaviour_of(scored),

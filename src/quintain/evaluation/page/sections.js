@@ -155,6 +155,7 @@ const successSection = () =>
     outcomes(), groupTable("By template", "by_template", null, "Template", false),
     h("div", { class: evaluated.length > 3 ? "grid single" : "grid pairs" }, groupTable("By language", "by_language", null, "Language"),
       groupTable("Templates seen in training and held out", "by_held_out", null, "Template"),
+      groupTable("Clean and contaminated", "by_contamination", "Contaminated: training data or a tool's result gave the task away.", "Tasks"),
       groupTable("By depth of the task", "by_hops", "Hops that the task needs.", "Hops"),
       groupTable("By length of the episode", "by_turns", "Turns that the agent took, so long episodes are also the harder ones.", "Turns")),
     samplesTable());

@@ -1,0 +1,73 @@
+"""Code and tasks of the user's own: imported, run and checked so that whatever is wrong is one line that says where."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from quintain.harness.world import World
+from quintain.interface.canonical import canonical_json
+from quintain.interface.errors import InputError, QuintainError, describe
+from quintain.interface.tasks import Task, task_from_json
+
+
+@contextmanager
+def somebodys_code(what: str) -> Iterator[None]:
+    """Runs code of the user's own: whatever it raises becomes one line that says where.
+
+    Raises:
+        InputError: the code raised.
+    """
+    try:
+        yield
+    except QuintainError:
+        raise
+    except (Exception, SystemExit) as error:
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        raise InputError(" ".join(f"{what} fails: {describe(error)} ({place})".split())) from error
+
+
+def load_world(reference: str, home: Path) -> type[World]:
+    """Imports a world's class from `module:Class`; `home` is searched first.
+
+    Raises:
+        InputError: there is no such module or class, or it is no world.
+    """
+    module_name, _, class_name = reference.partition(":")
+    if not module_name or not class_name:
+        raise InputError(f"world {reference!r} must be spelled module:Class")
+    if str(home) not in sys.path:
+        sys.path.insert(0, str(home))
+    with somebodys_code(f"world {reference!r}: import"):
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            raise InputError(f"world {reference!r}: {error}; is it installed, or beside the recipe?") from None
+    found = getattr(module, class_name, None)
+    if not (isinstance(found, type) and issubclass(found, World)):
+        raise InputError(f"world {reference!r}: {module_name} has no World of that name")
+    return found
+
+
+def check_tasks(tasks: Iterable[Task], where: str, world: str) -> None:
+    """Refuses what is no task of this world, ids that occur twice, and what has no JSON form.
+
+    Raises:
+        InputError: names the first such task.
+    """
+    seen: set[str] = set()
+    for task in tasks:
+        if not isinstance(task, Task):
+            raise InputError(f"{where}: must hold Tasks, found {type(task).__name__}")
+        if task.world != world:
+            raise InputError(f"{where}: task {task.id!r} is of world {task.world!r}, not {world!r}")
+        if task.id in seen:
+            raise InputError(f"{where}: two tasks have the id {task.id!r}; ids must differ")
+        seen.add(task.id)
+        with somebodys_code(f"{where}: task {task.id!r}"):
+            canonical_json(task_from_json(task.to_json(), f"{where}: task {task.id!r}").to_json())
