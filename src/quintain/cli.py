@@ -85,6 +85,16 @@ def _add_run_commands(commands: Any) -> None:
     _add_out(one, None)
     one.set_defaults(command=_run)
 
+    one = commands.add_parser(
+        "doctor",
+        help="examine a recipe before any compute is spent; exit 1 on a failure",
+        description="Plays a few tasks of every pool with agents whose results are known beforehand, writes them as "
+        "tokens and reads them back, and looks at machine and sandbox. One screen; nothing is trained or written.",
+    )
+    one.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file, see recipes/")
+    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+    one.set_defaults(command=_doctor)
+
 
 def _add_look_commands(commands: Any) -> None:
     one = commands.add_parser(
@@ -272,6 +282,12 @@ def _run(options: argparse.Namespace) -> int:
     return _finish(lambda: run(options.recipe, options.out, options.accept_drift), options.json)
 
 
+def _doctor(options: argparse.Namespace) -> int:
+    from quintain.doctor import examine
+
+    return _judged(lambda: examine(options.recipe), options.json)
+
+
 def _eval(options: argparse.Namespace) -> int:
     from quintain.commands import evaluate
 
@@ -302,9 +318,7 @@ def _compare(options: argparse.Namespace) -> int:
 def _gate(options: argparse.Namespace) -> int:
     from quintain.comparison import gate_runs
 
-    found: dict[str, Any] = {}
-    _finish(lambda: found.update(gate_runs(options.run, options.baseline, options.margin)) or found, options.json)
-    return 0 if found["passed"] else 1
+    return _judged(lambda: gate_runs(options.run, options.baseline, options.margin), options.json)
 
 
 def _synth(options: argparse.Namespace) -> int:
@@ -380,6 +394,19 @@ def _export(options: argparse.Namespace) -> int:
 
     print(export_trajectories(options.folder, options.format, options.out))
     return 0
+
+
+def _judged(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
+    """Exit code 1 where the result says that it did not pass."""
+    passed: list[bool] = []
+
+    def kept() -> dict[str, Any]:
+        result = work()
+        passed.append(result["passed"])
+        return result
+
+    _finish(kept, as_json)
+    return 0 if passed[0] else 1
 
 
 def _finish(work: Callable[[], dict[str, Any]], as_json: bool) -> int:

@@ -17,7 +17,7 @@ def quintain(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize(
-    "command", ["quickstart", "run", "eval", "study", "report", "compare", "gate", "chat", "tools"]
+    "command", ["quickstart", "run", "doctor", "eval", "study", "report", "compare", "gate", "chat", "tools"]
 )
 def test_every_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit) as ended:

@@ -11,6 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -37,18 +38,60 @@ def load_model(ref: str = DEFAULT, *, dtype: str = "float32") -> tuple[Any, Any]
     Raises:
         InputError: torch or transformers are missing, or `ref` is neither a folder with a model nor on the hub.
     """
+    return _load(*_source(ref), ref, dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFacts:
+    """What is known of a model without its weights.
+
+    Attributes:
+        tokenizer: its tokenizer.
+        parameters: number of parameters.
+        context: longest sequence it was made for; None where its configuration doesn't say.
+    """
+
+    tokenizer: Any
+    parameters: int
+    context: int | None
+
+
+def inspect_model(ref: str = DEFAULT) -> ModelFacts:
+    """Reads tokenizer and configuration, no weights.
+
+    Raises:
+        InputError: as `load_model`.
+    """
+    source, local = _source(ref)
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+
+    _quiet()
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
+        config = AutoConfig.from_pretrained(source, local_files_only=local)
+        with torch.device("meta"):
+            model: Any = AutoModelForCausalLM.from_config(config)  # type: ignore[no-untyped-call]
+    except Exception as error:  # damaged files make every reader raise errors of its own
+        raise InputError(f"model {ref!r} can't be loaded: {_first_line(error)}") from error
+    model.tie_weights()
+    return ModelFacts(tokenizer, model.num_parameters(), getattr(config, "max_position_embeddings", None))
+
+
+def _source(ref: str) -> tuple[str, bool]:
+    """Where a model is read from, and whether that is on this machine."""
     missing = [name for name in ("torch", "transformers") if find_spec(name) is None]
     if missing:
         raise InputError(f"loading a model needs {' and '.join(missing)}: pip install 'quintain[train]'")
     if ref == DEFAULT:
-        return _load(str(_default_folder()), ref, dtype, local=True)
+        return str(_default_folder()), True
     if Path(ref).is_dir():
         if not (Path(ref) / "config.json").is_file():
             raise InputError(f"model {ref!r}: the folder has no config.json, so it holds no transformers model")
-        return _load(ref, ref, dtype, local=True)
+        return ref, True
     if ref.startswith((".", "/", "~")) or ref.count("/") != 1:
         raise InputError(f"model {ref!r}: no such folder, and a hub id has the form owner/name")
-    return _load(ref, ref, dtype, local=False)
+    return ref, False
 
 
 def cache_folder() -> Path:
@@ -56,7 +99,7 @@ def cache_folder() -> Path:
     return Path(os.environ.get("QUINTAIN_CACHE") or Path.home() / ".cache" / "quintain")
 
 
-def _load(source: str, ref: str, dtype: str, *, local: bool) -> tuple[Any, Any]:
+def _load(source: str, local: bool, ref: str, dtype: str) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -65,9 +108,12 @@ def _load(source: str, ref: str, dtype: str, *, local: bool) -> tuple[Any, Any]:
         tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=local)
         model: Any = AutoModelForCausalLM.from_pretrained(source, local_files_only=local, dtype=getattr(torch, dtype))
     except Exception as error:  # damaged files make every reader raise errors of its own
-        cause = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"model {ref!r} can't be loaded: {cause}") from error
+        raise InputError(f"model {ref!r} can't be loaded: {_first_line(error)}") from error
     return model.eval(), tokenizer
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _quiet() -> None:

@@ -132,7 +132,7 @@ class Desk(World):
         more = f" (page {page} of {len(pages)})" if len(pages) > 1 else ""
         return pages[page - 1] + more
 
-    @tool
+    @tool(read_only=True)  # no verdict rests on it: sums may be done in the head
     def calculate(self, expression: str) -> str:
         """Does arithmetic.
 
