@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
 from quintain import __version__
+from quintain.cli_judge import add_judging
+from quintain.cli_output import finish
 from quintain.interface.errors import InputError, QuintainError
 from quintain.pool_cli import add_pool
 from quintain.progress import say
@@ -56,7 +56,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_synth(commands)
     _add_tools(commands)
     _add_exchange(commands)
-    add_pool(commands, _finish)
+    add_pool(commands, finish)
     return parser
 
 
@@ -84,16 +84,6 @@ def _add_run_commands(commands: Any) -> None:
     _add_drift(one)
     _add_out(one, None)
     one.set_defaults(command=_run)
-
-    one = commands.add_parser(
-        "doctor",
-        help="examine a recipe before any compute is spent; exit 1 on a failure",
-        description="Plays a few tasks of every pool with agents whose results are known beforehand, writes them as "
-        "tokens and reads them back, and looks at machine and sandbox. One screen; nothing is trained or written.",
-    )
-    one.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file, see recipes/")
-    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
-    one.set_defaults(command=_doctor)
 
 
 def _add_look_commands(commands: Any) -> None:
@@ -126,7 +116,7 @@ def _add_look_commands(commands: Any) -> None:
     one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
     one.set_defaults(command=_report)
 
-    _add_comparisons(commands)
+    add_judging(commands)
     _add_study(commands)
 
     one = commands.add_parser(
@@ -155,33 +145,6 @@ def _add_study(commands: Any) -> None:
     one.add_argument("--out", type=Path, default=None, metavar="RUN", help="run's folder (default: runs/study-STUDY)")
     one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
     one.set_defaults(command=_study)
-
-
-def _add_comparisons(commands: Any) -> None:
-    one = commands.add_parser(
-        "compare",
-        help="hold evaluations against each other, paired by task",
-        description="Compares every evaluation with the first, task by task: models, prompts, examples, tools' "
-        "descriptions. Prints the difference with its 95 % interval, p-values as they are and adjusted for their "
-        "number, and what an episode cost.",
-    )
-    one.add_argument(
-        "runs", type=Path, nargs="+", metavar="RUN", help="a run's folder (its last eval stage), or RUN/STAGE"
-    )
-    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
-    one.set_defaults(command=_compare)
-
-    one = commands.add_parser(
-        "gate",
-        help="exit 1 if a checkpoint is worse than its baseline",
-        description="Compares an evaluation with a baseline's, task by task, and exits with 1 if it is worse by more "
-        "than the margin beyond what chance explains. States the test, and the smallest loss that so many tasks find.",
-    )
-    one.add_argument("run", type=Path, metavar="RUN", help="the checkpoint's evaluation: a run's folder, or RUN/STAGE")
-    one.add_argument("--baseline", type=Path, required=True, metavar="RUN", help="the baseline's evaluation")
-    one.add_argument("--margin", type=float, default=0.03, help="loss of pass@1 that is put up with (default: 0.03)")
-    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
-    one.set_defaults(command=_gate)
 
 
 def _add_synth(commands: Any) -> None:
@@ -271,21 +234,15 @@ def _add_out(parser: argparse.ArgumentParser, default: str | None) -> None:
 def _quickstart(options: argparse.Namespace) -> int:
     from quintain.commands import quickstart
 
-    return _finish(lambda: quickstart(Path(options.out), options.minutes), options.json)
+    return finish(lambda: quickstart(Path(options.out), options.minutes), options.json)
 
 
 def _run(options: argparse.Namespace) -> int:
     from quintain.commands import plan_run, run
 
     if options.plan:
-        return _finish(lambda: plan_run(options.recipe), options.json)
-    return _finish(lambda: run(options.recipe, options.out, options.accept_drift), options.json)
-
-
-def _doctor(options: argparse.Namespace) -> int:
-    from quintain.doctor import examine
-
-    return _judged(lambda: examine(options.recipe), options.json)
+        return finish(lambda: plan_run(options.recipe), options.json)
+    return finish(lambda: run(options.recipe, options.out, options.accept_drift), options.json)
 
 
 def _eval(options: argparse.Namespace) -> int:
@@ -293,7 +250,7 @@ def _eval(options: argparse.Namespace) -> int:
 
     arguments = (options.recipe, options.model, options.pool, options.samples, Path(options.out))
     more = {"endpoint": _endpoint(options), "prompt": options.prompt, "accept_drift": options.accept_drift}
-    return _finish(lambda: evaluate(*arguments, **more), options.json)
+    return finish(lambda: evaluate(*arguments, **more), options.json)
 
 
 def _endpoint(options: argparse.Namespace) -> dict[str, Any] | None:
@@ -309,18 +266,6 @@ def _endpoint(options: argparse.Namespace) -> dict[str, Any] | None:
     return table if options.base_url is None else {**table, "url": options.base_url}
 
 
-def _compare(options: argparse.Namespace) -> int:
-    from quintain.comparison import compare_runs
-
-    return _finish(lambda: compare_runs(options.runs), options.json)
-
-
-def _gate(options: argparse.Namespace) -> int:
-    from quintain.comparison import gate_runs
-
-    return _judged(lambda: gate_runs(options.run, options.baseline, options.margin), options.json)
-
-
 def _synth(options: argparse.Namespace) -> int:
     from quintain import synth
     from quintain.commands import recipes_folder
@@ -331,8 +276,8 @@ def _synth(options: argparse.Namespace) -> int:
         raise InputError(f"synth: give one recipe, and `audit` or --preview, found {' '.join(options.words)}")
     recipe, folder = Path(named[0]) if named else recipes_folder() / "synth-desk.toml", Path(options.out)
     if options.preview is not None:
-        return _finish(lambda: synth.preview(recipe, folder, options.preview), options.json)
-    return _finish(lambda: synth.make(recipe, folder), options.json)
+        return finish(lambda: synth.preview(recipe, folder, options.preview), options.json)
+    return finish(lambda: synth.make(recipe, folder), options.json)
 
 
 def _report(options: argparse.Namespace) -> int:
@@ -347,7 +292,7 @@ def _study(options: argparse.Namespace) -> int:
     from quintain.studies import study
 
     settings = {"full": options.full, "minutes": options.minutes, "cost_only": options.cost}
-    return _finish(lambda: study(options.study, options.recipe, options.out, **settings), options.json)
+    return finish(lambda: study(options.study, options.recipe, options.out, **settings), options.json)
 
 
 def _chat(options: argparse.Namespace) -> int:
@@ -393,30 +338,6 @@ def _export(options: argparse.Namespace) -> int:
     from quintain.exchange import export_trajectories
 
     print(export_trajectories(options.folder, options.format, options.out))
-    return 0
-
-
-def _judged(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
-    """Exit code 1 where the result says that it did not pass."""
-    passed: list[bool] = []
-
-    def kept() -> dict[str, Any]:
-        result = work()
-        passed.append(result["passed"])
-        return result
-
-    _finish(kept, as_json)
-    return 0 if passed[0] else 1
-
-
-def _finish(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
-    with redirect_stdout(sys.stderr):  # what a world prints must not mix with the result
-        result = work()
-    if as_json:
-        print(json.dumps(result, ensure_ascii=False, indent=1))
-    else:
-        for line in result["lines"]:
-            print(line)
     return 0
 
 

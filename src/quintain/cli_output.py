@@ -1,0 +1,34 @@
+"""What every command that reports a result prints: lines for a person, or JSON."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from typing import Any
+
+
+def finish(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
+    """Prints the result; exit code 0."""
+    with redirect_stdout(sys.stderr):  # what a world prints must not mix with the result
+        result = work()
+    if as_json:
+        print(json.dumps(result, ensure_ascii=False, indent=1))
+    else:
+        for line in result["lines"]:
+            print(line)
+    return 0
+
+
+def judged(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
+    """The same, with exit code 1 where the result says that it did not pass."""
+    passed: list[bool] = []
+
+    def kept() -> dict[str, Any]:
+        result = work()
+        passed.append(result["passed"])
+        return result
+
+    finish(kept, as_json)
+    return 0 if passed[0] else 1
