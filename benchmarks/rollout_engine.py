@@ -46,6 +46,7 @@ PEER = Path(__file__).parent / "peers" / "vllm_rollout.py"
 PEER_SETTINGS = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # the engine in the process that plays, so that its processor time counts
     "VLLM_CPU_KVCACHE_SPACE": "2",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # as many threads as the other sides have
     "VLLM_LOGGING_LEVEL": "ERROR",
 }
 

@@ -1,7 +1,8 @@
 """vLLM's side of `rollout_engine.py`: plays the same scripted episodes; runs where vLLM is installed.
 
-The first line on standard input is the job; `{}` answers it once the engine stands. Every further line is answered by
-playing once, so that another program can play in turn with it; seconds are those of the episodes alone.
+The first line on standard input is the job; `{}` answers it once the engine stands and has played once. Every further
+line is answered by playing once, so that another program can play in turn with it; seconds are those of the episodes
+alone.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ def main() -> None:
         max_num_seqs=len(job["prompts"]),
     )
     sampling = SamplingParams(temperature=1.0, max_tokens=job["new"], ignore_eos=True, logprobs=0)
+    play(engine, sampling, job)  # compiles on first use
     print("{}", flush=True)
     for _ in sys.stdin:
         print(json.dumps(play(engine, sampling, job)), flush=True)
