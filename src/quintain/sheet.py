@@ -14,7 +14,7 @@ LONGEST = 600
 
 
 def sheet(episodes: Sequence[Episode], title: str) -> str:
-    """Markdown with up to `EPISODES` episodes, half of them failures where there are enough; fixed by the title."""
+    """Markdown with up to `EPISODES` episodes, half of them no success where there are enough; fixed by the title."""
     draw = random.Random(title)
     order = sorted(episodes, key=lambda episode: episode.id)
     draw.shuffle(order)
@@ -28,7 +28,8 @@ def sheet(episodes: Sequence[Episode], title: str) -> str:
 
 
 def _episode(episode: Episode) -> str:
-    lines = [f"## {episode.id}: {'success' if episode.success else 'failure'}, {episode.outcome}", ""]
+    judged = ("success" if episode.success else "failure") if episode.scored else "no score"
+    lines = [f"## {episode.id}: {judged}, {episode.outcome}", ""]
     lines += [f"- {message.role}: {_short(message.text)}" for message in episode.messages]
     for turn in episode.turns:
         action = turn.action

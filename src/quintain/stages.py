@@ -24,10 +24,11 @@ from quintain.interface.errors import InputError
 from quintain.interface.failures import recovered
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
-from quintain.pipeline import StageFunction, read_manifest, write_json
+from quintain.pipeline import StageFunction, read_manifest, write_json, write_text
 from quintain.progress import progress
 from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
 from quintain.recovering import recover
+from quintain.sheet import sheet
 from quintain.workshop import Policy, Workshop
 
 
@@ -98,6 +99,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     audit = Auditor(workshop).evaluation(stage, tasks, episodes, folder)
     summary = summarise(episodes, planned=len(tasks) * stage.samples, contaminated=audit.contaminated(episodes))
     write_json(folder / "evaluation.json", summary.to_json())
+    write_text(folder / "sheet.md", sheet(episodes, f"Evaluation {stage.name}"))
     model = stage.endpoint.model if stage.endpoint else stage.model
     result: dict[str, Any] = {"model": model, "line": headline(summary)}
     reference = workshop.model_path(stage.model)

@@ -130,6 +130,18 @@ def test_eval_measures_any_model_folder_on_a_recipes_pool(recipe_file, folder, m
     assert list(result["stages"]) == ["eval"]
 
 
+def test_every_evaluation_leaves_a_sheet_of_trajectories_for_a_person(recipe_file, folder, model_folder):
+    evaluate(recipe_file, str(model_folder), "eval", 3, folder)
+    lines = (folder / "eval" / "sheet.md").read_text().splitlines()
+    assert lines[0] == "# Evaluation eval"
+    heads = [line for line in lines if line.startswith("## ")]
+    assert len(heads) == 8
+    played = {episode.id: episode for episode in read_journal(folder / "eval" / "journal")[0]}
+    for head in heads:
+        identity, _, judged = head.removeprefix("## ").partition(": ")
+        assert judged.split(",")[0] == ("success" if played[identity].success else "failure")
+
+
 def test_a_trained_model_carries_its_interface_and_is_not_measured_on_another_one(recipe_file, folder, tmp_path):
     run(recipe_file, folder)
     manifest = json.loads((folder / "sft" / "manifest.json").read_text())
