@@ -12,6 +12,7 @@ from typing import Any
 from quintain import __version__
 from quintain.cli_judge import add_judging
 from quintain.cli_output import finish
+from quintain.cli_synth import add_synth
 from quintain.interface.errors import InputError, QuintainError
 from quintain.pool_cli import add_pool
 from quintain.progress import say
@@ -53,7 +54,7 @@ def make_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run_commands(commands)
     _add_look_commands(commands)
-    _add_synth(commands)
+    add_synth(commands, _add_out)
     _add_tools(commands)
     _add_exchange(commands)
     add_pool(commands, finish)
@@ -145,20 +146,6 @@ def _add_study(commands: Any) -> None:
     one.add_argument("--out", type=Path, default=None, metavar="RUN", help="run's folder (default: runs/study-STUDY)")
     one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
     one.set_defaults(command=_study)
-
-
-def _add_synth(commands: Any) -> None:
-    one = commands.add_parser(
-        "synth",
-        help="make training data from documents; show some and the price first; audit the judge",
-        description="Runs a recipe's synthesis stages and what they read; `quintain run` goes on from there. "
-        "`synth audit` measures the judge of the recipe's fas stage on plans whose truth is known, and exits with 1 "
-        "below precision 0.90 or recall 0.95.",
-    )
-    one.add_argument("words", nargs="*", metavar="[audit] [RECIPE]", help="default recipe: the desk, offline")
-    one.add_argument("--preview", type=int, default=None, metavar="N", help="show N samples of each kind and the price")
-    _add_out(one, "runs/synth")
-    one.set_defaults(command=_synth)
 
 
 def _add_tools(commands: Any) -> None:
@@ -264,20 +251,6 @@ def _endpoint(options: argparse.Namespace) -> dict[str, Any] | None:
         raise InputError(f"--agent {options.agent!r} must be spelled openai:MODEL")
     table = {"model": model, "price_in": options.price_in, "price_out": options.price_out}
     return table if options.base_url is None else {**table, "url": options.base_url}
-
-
-def _synth(options: argparse.Namespace) -> int:
-    from quintain import synth
-    from quintain.commands import recipes_folder
-
-    audits = options.words[:1] == ["audit"]
-    named = options.words[audits:]
-    if len(named) > 1 or (audits and options.preview is not None):
-        raise InputError(f"synth: give one recipe, and `audit` or --preview, found {' '.join(options.words)}")
-    recipe, folder = Path(named[0]) if named else recipes_folder() / "synth-desk.toml", Path(options.out)
-    if options.preview is not None:
-        return finish(lambda: synth.preview(recipe, folder, options.preview), options.json)
-    return finish(lambda: synth.make(recipe, folder), options.json)
 
 
 def _report(options: argparse.Namespace) -> int:

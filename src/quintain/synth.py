@@ -1,4 +1,4 @@
-"""What `quintain synth` does: make a recipe's synthetic samples, show some with their price first, audit the judge."""
+"""What `quintain synth` does: make a recipe's synthetic samples, or show some with their price first."""
 
 from __future__ import annotations
 
