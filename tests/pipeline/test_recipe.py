@@ -49,7 +49,7 @@ def test_every_recipe_shipped_is_valid(path):
         ),
         ("[budget]", "[faults.f]\nkinds = { fire = 1 }\n[budget]", "faults.f.kinds.fire.[key]: input should be"),
         ('split = "train"', 'file = "tasks.jsonl"', "pools.train.file: no such file"),
-        ('split = "train"', "", "pools.train: needs either `file` or `split`"),
+        ('split = "train"', "", "pools.train: needs exactly one of `file`, `split` and `sealed`"),
         ("[budget]", "[budget", "not valid TOML"),
         ('name = "small"', "", "missing key 'name'"),
         (
