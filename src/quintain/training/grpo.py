@@ -39,11 +39,14 @@ def clip_higher(ratio: Tensor, advantages: Tensor, low: float, high: float, cap:
     """PPO's clipped surrogate, to be maximised `[M]`.
 
     The upper clip is wider than the lower one, so that unlikely tokens can rise (DAPO, arXiv 2503.14476).
-    The ratio outside of the clip is truncated at `cap`: PPO leaves a bad action that became likely unbounded.
-    Truncated importance weights: Ionides 2008; Ye et al. 2020, dual-clip PPO, arXiv 1912.09729.
+    Outside of the clip the ratio is an importance weight truncated at `cap`: PPO leaves that of a bad action that
+    became likely unbounded. The action is still pushed down, with weight `cap` (truncated importance sampling:
+    Ionides 2008; Yao et al. 2025, "Your Efficient RL Framework Secretly Brings You Off-Policy RL Training"); dual-clip
+    PPO (Ye et al. 2020, arXiv 1912.09729) has the same value and would let go of it.
     """
     clipped = ratio.clamp(1.0 - low, 1.0 + high)
-    return torch.minimum(ratio.clamp(max=cap) * advantages, clipped * advantages)
+    truncated = ratio * (ratio.detach().clamp(max=cap) / ratio.detach())
+    return torch.minimum(truncated * advantages, clipped * advantages)
 
 
 def k3_kl(logprobs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:
@@ -58,11 +61,11 @@ def k3_kl(logprobs: Tensor, reference: Tensor, ratio: Tensor) -> Tensor:
 
 
 def sequence_mask(log_ratio: Tensor, predictions: Predictions, limit: float) -> Tensor:
-    """Which examples are learnt from `[examples]`: 0 for a bad one that the current policy would hardly write.
+    """Whose surrogate counts `[examples]`: 0 for a bad example that the current policy would hardly write.
 
     Masks an example with a negative advantage whose mean log p_behaviour - log p over its tokens exceeds `limit`
     (off-policy sequence masking: DeepSeek-V3.2, arXiv 2512.02556). Pushing such sequences further down
-    moves the policy where nothing was sampled; good examples are kept, however old.
+    moves the policy where nothing was sampled; good examples are kept, however old. The KL counts for all of them.
     """
     examples = predictions.member_examples
     count = int(examples.max()) + 1 if len(examples) else 0
@@ -119,7 +122,7 @@ class GRPOObjective:
             "mismatch": _sum(full * log_ratio.abs()),
         }
         if self.references is not None:
-            divergence = (share * k3_kl(values, next(self.references), ratio)).sum()
+            divergence = (full * k3_kl(values, next(self.references), ratio)).sum()
             value = value + self.kl * divergence
             metrics["kl"] = float(divergence.detach())
         return Loss(value, {"loss": float(value.detach()), **metrics})

@@ -32,7 +32,7 @@ class GRPOConfig(TrainConfig):
         clip_high: upper clip, wider (DAPO's 0.28), so that unlikely tokens can rise.
         ratio_cap: importance weights are truncated here, which bounds what one stale token can do.
         off_policy_limit: nats a token; a bad episode the policy has moved away from further than this is left
-            out. 0.1 is a hundred times what rounding makes of it.
+            out, but for its KL. 0.1 is a hundred times what rounding makes of it.
         max_staleness: updates a token may be older than the policy that learns from it.
         stale: what happens to older tokens: the episode is dropped, they are masked, or they count half as much
             with every further update.

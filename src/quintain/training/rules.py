@@ -9,7 +9,7 @@ from statistics import fmean, median
 from quintain.training.monitors import TEMPLATE, Row
 
 BASELINE = 10
-"""Steps whose mean a monitor is compared with (RAGEN: Wang et al. 2025, arXiv 2504.20073)."""
+"""Steps whose mean a monitor is compared with (as the code of RAGEN-2 does: Wang et al. 2026, arXiv 2604.06268)."""
 
 Judge = Callable[[Sequence[Row], int], bool | None]
 """Whether the row at an index is broken, given all rows; None if it can't be said, which breaks no run of rows."""
@@ -158,4 +158,4 @@ RULES = (
     Rule("zero_variance", above("zero_variance", 0.9), 5, 0, "almost no group teaches anything"),
     Rule("template", template_falls(0.3), 3, 0, "one template gets worse while the mean gets better"),
 )
-"""RAGEN's published stop rules come first; bounds of the others are far from what healthy runs do."""
+"""The stop rules of RAGEN-2's published code come first; bounds of the others are far from what healthy runs do."""
