@@ -167,9 +167,16 @@ def run_study(study: Study, recipe: Recipe, cells: Sequence[Cell], text: str, ho
     for cell in cells:
         name = next(one for one in ends if one.endswith(f"-{cell.name}"))
         groups.setdefault(cell.group, []).append(read_journal(folder / name / "journal")[0])
-    rows = rows_of(groups)
+    rows = rows_of(groups, {cell.group: _data(recipe, cell, folder) for cell in cells})
     write_json(folder / "study.json", {"study": study.name, "rows": [row.to_json() for row in rows]})
     write_text(folder / "study.md", f"# Study: {study.name}\n\n{study.about}\n\n{table(rows)}\n![](study.svg)\n")
     write_text(folder / "study.svg", plot(rows))
     report(folder)
     return rows
+
+
+def _data(recipe: Recipe, cell: Cell, folder: Path) -> str:
+    """What the mix of a cell really holds."""
+    names = [one.name for one in recipe.stages if one.kind == "curate" and one.name.endswith(f"-{cell.name}")]
+    results = [found["result"] for name in names if (found := read_manifest(folder / name))]
+    return "; ".join(f"{one['kept']} episodes, {one['failures']} failures" for one in results)

@@ -19,7 +19,7 @@ def run(right: int):
     return struck + [episode(f"c{n}") for n in range(10)]
 
 
-ROWS = rows_of({"clean": [run(2), run(4)], "mix": [run(9), run(7)]})
+ROWS = rows_of({"clean": [run(2), run(4)], "mix": [run(9), run(7)]}, {"mix": "9 episodes"})
 
 
 def test_a_row_pools_the_seeds_and_shows_each_of_them():
@@ -40,7 +40,8 @@ def test_settings_are_paired_with_the_first():
 
 def test_the_table_has_a_line_for_each_setting():
     lines = table(ROWS).splitlines()
-    assert lines[2].startswith("| clean | 2 | 0.65 [")
+    assert lines[2].startswith("| clean | - | 2 | 0.65 [")
+    assert lines[3].startswith("| mix | 9 episodes | 2 | ")
     assert "seeds 0.70 to 0.90" in lines[3]
     assert "+0.50 [" in lines[3]
 
@@ -53,6 +54,6 @@ def test_the_plot_is_an_image_with_a_whisker_for_every_estimate():
 
 
 def test_a_setting_without_struck_episodes_has_no_recovery_rate():
-    (row,) = rows_of({"none": [[episode("a")]]})
+    (row,) = rows_of({"none": [[episode("a")]]}, {})
     assert row.estimates["recovery"] is None
     assert "| - |" in table([row])

@@ -92,7 +92,7 @@ def test_a_study_trains_every_cell_shares_the_rest_and_goes_on_where_it_stopped(
     assert manifests["curated-mix-1"]["stage"]["data"] == ["demos", "recovery"]
     assert manifests["measured-clean-2"]["stage"]["model"] == "sft-clean-2"
     assert manifests["sft-clean-2"]["stage"]["train"]["seed"] == 2
-    assert "| mix | 3 |" in (folder / "study.md").read_text()
+    assert "| mix | 24 episodes, 0 failures | 3 |" in (folder / "study.md").read_text()
     assert (folder / "study.svg").read_text().startswith("<svg")
     assert (folder / "report.html").is_file()
 
@@ -101,6 +101,17 @@ def test_a_study_trains_every_cell_shares_the_rest_and_goes_on_where_it_stopped(
     again = run(small, folder)
     assert again["rows"] == result["rows"]
     assert (folder / "sft-mix-3" / "model" / "model.safetensors").stat().st_mtime_ns == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["recovery", "failures"])
+def test_a_study_of_the_desk_scaled_to_a_minute_runs_to_its_table(name, tmp_path, model_folder):
+    one = STUDIES[name]
+    text = (recipes_folder() / one.recipe).read_text(encoding="utf-8")
+    (tmp_path / one.recipe).write_text(text.replace('"smollm2-135m"', f'"{model_folder}"'), encoding="utf-8")
+    result = study(name, tmp_path / one.recipe, tmp_path / "run", full=False, minutes=1.0, cost_only=False)
+    assert [row["seeds"] for row in result["rows"]] == [3] * len(one.settings)
+    assert all(row["estimates"]["pass1"]["tasks"] == 8 for row in result["rows"])
 
 
 def test_cost_is_said_without_running_anything(small, tmp_path, capsys):

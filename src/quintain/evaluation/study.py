@@ -29,6 +29,7 @@ class Row:
         estimates: by measure, over the episodes of all seeds, tasks first; None where there was nothing to rate.
         by_seed: the values of the single seeds, by measure.
         differences: from the first setting, paired by task; none for the first itself.
+        data: what it was trained on, in words: a share that was asked for may be more than there was.
     """
 
     group: str
@@ -36,18 +37,20 @@ class Row:
     estimates: Mapping[str, Estimate | None]
     by_seed: Mapping[str, Sequence[float | None]]
     differences: Mapping[str, Difference]
+    data: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """As a JSON object."""
         return asdict(self)
 
 
-def rows_of(groups: Mapping[str, Sequence[Sequence[Episode]]]) -> list[Row]:
+def rows_of(groups: Mapping[str, Sequence[Sequence[Episode]]], data: Mapping[str, str]) -> list[Row]:
     """A row for each setting.
 
     Args:
         groups: evaluations by the setting's name, one list of episodes for each seed; the first is what the others
             are compared with.
+        data: what each setting was trained on, in words.
     """
     pooled = {name: [episode for one in evaluations for episode in one] for name, evaluations in groups.items()}
     first = next(iter(pooled.values()), [])
@@ -61,6 +64,7 @@ def rows_of(groups: Mapping[str, Sequence[Sequence[Episode]]]) -> list[Row]:
                 estimates=_estimates(pooled[name]),
                 by_seed={measure: [_value(one[measure]) for one in seeds] for measure in MEASURES},
                 differences=_differences(first, pooled[name]) if rows else {},
+                data=data.get(name, ""),
             )
         )
     return rows
@@ -84,11 +88,11 @@ def _differences(before: Sequence[Episode], after: Sequence[Episode]) -> dict[st
 
 def table(rows: Sequence[Row]) -> str:
     """The rows as a Markdown table."""
-    head = ["setting", "seeds", *(_TITLES[one] for one in MEASURES), "recovery, difference from the first"]
+    head = ["setting", "data", "seeds", *(_TITLES[one] for one in MEASURES), "recovery, difference from the first"]
     lines = [head, ["---"] * len(head)]
     for row in rows:
         cells = [_cell(row.estimates[measure], row.by_seed[measure]) for measure in MEASURES]
-        lines.append([row.group, str(row.seeds), *cells, _difference(row.differences.get("recovery"))])
+        lines.append([row.group, row.data or "-", str(row.seeds), *cells, _difference(row.differences.get("recovery"))])
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
