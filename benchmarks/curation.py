@@ -33,12 +33,13 @@ from quintain.reporting import machine
 WORDS = [
     f"{first}{second}" for first in "bdfgklmnprst" for second in ("ar", "el", "in", "om", "ud", "ast", "ent", "ion")
 ]
-TURNS = 6
-TOKENS = 30
+TURNS, TOKENS, PATTERNS = 6, 30, 64
+OWN, NAME, CLUSTER = "@OWN@", "@NAME@", "@CLUSTER@"
 
 
 def text(random_: random.Random, words: int) -> str:
-    return " ".join(random_.choices(WORDS, k=words))
+    """Every third word is the episode's own, so that no two runs of three words are alike in two episodes."""
+    return " ".join(OWN if place % 3 == 2 else random_.choice(WORDS) for place in range(words))
 
 
 def generated(random_: random.Random) -> Generation:
@@ -46,43 +47,44 @@ def generated(random_: random.Random) -> Generation:
     return Generation(tuple(random_.choices(range(50_000), k=TOKENS)), logprobs, logprobs, "stop")
 
 
-def made_up(number: int) -> Episode:
-    """An episode of a model: 5 calls with results of 60 words, an answer; one in ten is a copy of another."""
-    random_ = random.Random(number - 1 if number % 10 == 9 else number)
+def pattern(number: int) -> bytes:
+    """The journal's lines of an episode of a model: 5 calls with results of 60 words, an answer."""
+    random_ = random.Random(number)
     turns = []
     for index in range(TURNS - 1):
         call = Call(f"{index}.0", "search", {"query": text(random_, 6)})
-        action = Action(
-            thought=text(random_, 12), calls=(call,), context=tuple(range(40)), generation=generated(random_)
-        )
+        action = Action(text(random_, 12), (call,), context=tuple(range(40)), generation=generated(random_))
         turns.append(Turn(action, (Observation(call.id, "search", text(random_, 60)),)))
     turns.append(Turn(Action(answer=text(random_, 10), generation=generated(random_))))
-    success = random_.random() < 0.6
-    return Episode(
-        id=f"e{number}",
-        task_id=f"t{number}",
-        cluster=f"c{random_.randrange(1 + number // 4)}",
+    episode = Episode(
+        id=NAME,
+        task_id=NAME,
+        cluster=CLUSTER,
         world="bench",
-        template=f"template{random_.randrange(20)}",
+        template=f"template{number % 20}",
         tags=(random_.choice(("lang:en", "lang:zh")),),
         agent="model",
-        messages=(message("system", text(random_, 30)), message("user", text(random_, 25))),
+        messages=(message("system", "You have tools."), message("user", text(random_, 25))),
         turns=tuple(turns),
         outcome=Outcome("answered"),
-        verdict=Verdict(success),
+        verdict=Verdict(random_.random() < 0.6),
         usage=Usage(),
         segments=(Segment(()),),
         spans=(Span(0, 0, 0),) * TURNS,
     )
+    return b"".join(orjson.dumps(record) + b"\n" for record in episode_records(episode, Budget()))
 
 
 def write(folder: Path, episodes: int) -> int:
-    """A journal of so many episodes; returns its size in bytes."""
+    """A journal of so many episodes, one in ten a copy of another; returns its size in bytes."""
     path = folder / JOURNAL
     path.parent.mkdir(parents=True, exist_ok=True)
+    patterns = [pattern(number) for number in range(PATTERNS)]
     with path.open("wb") as file:
         for number in range(episodes):
-            file.writelines(orjson.dumps(record) + b"\n" for record in episode_records(made_up(number), Budget()))
+            own = number - 1 if number % 10 == 9 else number
+            made = patterns[own % PATTERNS].replace(OWN.encode(), b"w%d" % own)
+            file.write(made.replace(NAME.encode(), b"e%d" % number).replace(CLUSTER.encode(), b"c%d" % (number // 4)))
     return path.stat().st_size
 
 

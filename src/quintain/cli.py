@@ -207,7 +207,12 @@ def _add_exchange(commands: Any) -> None:
         "`weight` of 0 at each assistant message that carries no loss.",
     )
     one.add_argument("folder", type=Path, metavar="FOLDER", help="RUN/STAGE, or a folder of `quintain import`")
-    one.add_argument("--format", choices=EXCHANGED, default="messages", help="default: messages")
+    one.add_argument(
+        "--format",
+        choices=(*EXCHANGED, "inspect"),
+        default="messages",
+        help="default: messages; inspect: an evaluation's log",
+    )
     one.add_argument("--out", type=Path, required=True, metavar="FILE", help="a new file (for atif: a new folder)")
     one.set_defaults(command=_export)
 

@@ -13,6 +13,7 @@ from quintain.curation.config import CurationConfig
 from quintain.curation.curate import curate
 from quintain.curation.exporting import export
 from quintain.curation.importing import import_files, imported_toolset
+from quintain.inspecting import export_inspect
 from quintain.interface.errors import InputError
 from quintain.interface.tools import Toolset
 from quintain.pipeline import RECIPE, read_recipe
@@ -53,7 +54,9 @@ def _first(error: Exception) -> str:
 
 
 def export_trajectories(folder: Path, form: str, out: Path) -> str:
-    """Writes the episodes or lessons of a folder; returns what was done in one line."""
+    """Writes the episodes or lessons of a folder, or an evaluation for Inspect; returns what was done in one line."""
+    if form == "inspect":
+        return export_inspect(folder, out)
     return f"{out}: {export(folder, form, out, tools_of).line()}"
 
 
