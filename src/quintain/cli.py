@@ -136,7 +136,9 @@ def _add_study(commands: Any) -> None:
         description="Runs a recipe's last stages once for every setting and seed and sets the results side by side, "
         "with 95 % intervals. Says first what it costs. A second run goes on cell by cell.",
     )
-    one.add_argument("study", choices=("failures", "recovery"), metavar="STUDY", help="failures or recovery")
+    one.add_argument(
+        "study", choices=("cpt", "failures", "recovery"), metavar="STUDY", help="cpt, failures or recovery"
+    )
     one.add_argument("--recipe", type=Path, default=None, metavar="RECIPE", help="another one that ends with a cell")
     one.add_argument("--full", action="store_true", help="the full grid of settings")
     one.add_argument("--cost", action="store_true", help="say what it costs and stop")

@@ -137,6 +137,8 @@ def shrunk(recipe: Recipe, factor: float) -> Recipe:
             stage["train"]["seconds"] *= factor
         if stage["kind"] == "sft" and stage["train"].get("tokens"):
             stage["train"]["tokens"] = max(1, round(stage["train"]["tokens"] * factor))
+        if stage["kind"] == "cpt":
+            stage["tokens"] = {source: max(1, round(tokens * factor)) for source, tokens in stage["tokens"].items()}
     return recipe_from_table(table, recipe.name)
 
 

@@ -21,7 +21,7 @@ from quintain.interface.tasks import Task
 from quintain.progress import progress, say
 from quintain.recipe import HASStage
 from quintain.synthesis.choices import BorrowedActions, Choice, choices_of, option_text
-from quintain.synthesis.has import Masks, balanced, decision_sample, usable
+from quintain.synthesis.has import Masks, balanced, decision_sample, shuffled_ends, usable
 from quintain.synthesis.leaks import Leaks, Shown, find_leaks
 from quintain.synthesis.rewinds import StateAt, tried, wrong_turns
 from quintain.workshop import Workshop
@@ -48,7 +48,10 @@ def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
         if stage.executed:
             told = _executed(workshop, stage, told, _states([*played, own]))
     masks = Masks(stage.mask_bad_steps, stage.mask_results)
-    samples = [decision_sample(episode, choices, masks) for episode, choices in told]
+    ends = shuffled_ends(chosen, stage.seed) if stage.shuffle_ends else [episode.success for episode in chosen]
+    samples = [
+        decision_sample(episode, choices, masks, right=end) for (episode, choices), end in zip(told, ends, strict=True)
+    ]
     write_samples(folder / SAMPLES, samples)
     return _result(told, samples, len(taken), skipped)
 

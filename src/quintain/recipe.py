@@ -69,6 +69,8 @@ class HASStage(Stage):
     """Choices known to be wrong carry no loss."""
     mask_results: bool = False
     """What tools return carries no loss."""
+    shuffle_ends: bool = False
+    """Verdicts are dealt out anew among the texts of a language: a control that can't teach what is right."""
     seed: int = 0
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from quintain.commands import recipes_folder, shrunk
 from quintain.evaluation.study import table
 from quintain.interface.errors import InputError
+from quintain.pretraining import ALL_BASES, BASES, pretraining
 from quintain.progress import say
 from quintain.recipe import load_recipe
 from quintain.study import Study, cost, cost_line, expand, run_study
@@ -30,6 +31,16 @@ def _mixes(shares: tuple[float, ...], masks: tuple[str, ...]) -> dict[str, dict[
 STUDIES: dict[str, Study] = {
     one.name: one
     for one in (
+        Study(
+            name="cpt",
+            about="What a model is pre-trained on before fine-tuning, at equal tokens.",
+            recipe="cpt-desk.toml",
+            cell=("cpt", "sft", "eval"),
+            settings=BASES,
+            full=ALL_BASES,
+            seed_keys=("cpt.train.seed", "sft.train.seed"),
+            more=pretraining,
+        ),
         Study(
             name="failures",
             about="How many failed episodes to train on, and whether their wrong turns carry loss, at equal tokens.",

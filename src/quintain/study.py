@@ -7,7 +7,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -37,7 +38,8 @@ class Cell:
     Attributes:
         group: its setting; cells that differ in the seed alone share it.
         seed: of the training.
-        changes: keys of the cell's stages and their values, the stage named by its kind: `curate.mix.mask`.
+        changes: keys of the cell's stages and their values, the stage named by its kind: `curate.mix.mask`. A kind
+            alone with None leaves its stage out; a function makes the value from the stage as it is in the recipe.
     """
 
     group: str
@@ -61,8 +63,9 @@ class Study:
         cell: kinds of the stages at the recipe's end that make a cell.
         settings: keys to change, by the setting's name.
         full: more settings, asked for by a flag.
-        seed_key: key that takes the seed.
+        seed_keys: keys that take the seed.
         seeds: one cell for each.
+        more: says more of the finished cells, in lines.
     """
 
     name: str
@@ -71,14 +74,16 @@ class Study:
     cell: tuple[str, ...]
     settings: Mapping[str, Mapping[str, Any]]
     full: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    seed_key: str = "sft.train.seed"
+    seed_keys: tuple[str, ...] = ("sft.train.seed",)
     seeds: tuple[int, ...] = (1, 2, 3)
+    more: Callable[[Recipe, Sequence[Cell], Path, Path], list[str]] | None = None
 
     def cells(self, full: bool) -> list[Cell]:
         """Every setting with every seed, seed by seed: an interrupted study has whole rows first."""
         settings = self.full if full and self.full else self.settings
         return [
-            Cell(name, seed, {**settings[name], self.seed_key: seed}) for seed, name in product(self.seeds, settings)
+            Cell(name, seed, {**settings[name], **dict.fromkeys(self.seed_keys, seed)})
+            for seed, name in product(self.seeds, settings)
         ]
 
 
@@ -102,6 +107,8 @@ def _stages_of(cell: Cell, stages: Sequence[dict[str, Any]]) -> list[dict[str, A
     names = {stage["name"]: f"{stage['name']}-{cell.name}" for stage in stages}
     made = []
     for stage in stages:
+        if cell.changes.get(stage["kind"], stage) is None:
+            continue
         one = {**stage, "name": names[stage["name"]]}
         one |= {key: names.get(stage[key], stage[key]) for key in _NAMED if key in stage}
         if "data" in stage:
@@ -109,7 +116,7 @@ def _stages_of(cell: Cell, stages: Sequence[dict[str, Any]]) -> list[dict[str, A
         for key, value in cell.changes.items():
             kind, _, path = key.partition(".")
             if kind == stage["kind"]:
-                one = _with(one, path.split("."), value)
+                one = _with(one, path.split("."), value(stage) if callable(value) else value)
         made.append(one)
     return made
 
@@ -139,6 +146,9 @@ def _expected(stage: Any, recipe: Recipe) -> float:
     if stage.kind == "sft":
         bounds = [stage.train.tokens / TOKENS_PER_SECOND if stage.train.tokens else None, stage.train.seconds]
         return min((bound for bound in bounds if bound is not None), default=0.0)
+    if stage.kind == "cpt":
+        seconds: float = sum(stage.tokens.values()) / TOKENS_PER_SECOND
+        return min(seconds, stage.train.seconds or math.inf)
     played = stage.kind == "eval" or (stage.kind == "rollout" and stage.agent != "oracle")
     return SECONDS_PER_EPISODE * recipe.pools[stage.pool].count * stage.samples if played else 0.0
 
@@ -168,8 +178,10 @@ def run_study(study: Study, recipe: Recipe, cells: Sequence[Cell], text: str, ho
         name = next(one for one in ends if one.endswith(f"-{cell.name}"))
         groups.setdefault(cell.group, []).append(read_journal(folder / name / "journal")[0])
     rows = rows_of(groups, {cell.group: _data(recipe, cell, folder) for cell in cells})
+    more = study.more(recipe, cells, home, folder) if study.more else []
     write_json(folder / "study.json", {"study": study.name, "rows": [row.to_json() for row in rows]})
-    write_text(folder / "study.md", f"# Study: {study.name}\n\n{study.about}\n\n{table(rows)}\n![](study.svg)\n")
+    page = [f"# Study: {study.name}", "", study.about, "", table(rows), "![](study.svg)", "", *more]
+    write_text(folder / "study.md", "\n".join(page).rstrip("\n") + "\n")
     write_text(folder / "study.svg", plot(rows))
     report(folder)
     return rows

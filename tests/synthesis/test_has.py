@@ -15,7 +15,7 @@ from told_episodes import answer, episode, library, turn, unreadable
 from quintain.interface.episode import Outcome
 from quintain.interface.messages import Action, Call, message
 from quintain.synthesis.choices import BorrowedActions, Choice, Step, choices_of, option_text, reads_alike
-from quintain.synthesis.has import Masks, bad_step, balanced, decision_sample, shown_observations, usable
+from quintain.synthesis.has import Masks, bad_step, balanced, decision_sample, shown_observations, shuffled_ends, usable
 from quintain.synthesis.leaks import Shown, find_leaks
 
 
@@ -242,3 +242,13 @@ def test_always_the_first_option_is_suspicious():
     found = find_leaks([Shown(f"c{number}", ("same", "same"), 0) for number in range(60)])
     assert found.position_p < 1e-9
     assert found.suspicious
+
+
+def test_shuffled_ends_are_the_same_ends_dealt_out_anew_within_a_language():
+    pool = [episode(f"e{n}", (answer("x"),), success=n < 6) for n in range(12)]
+    pool += [episode(f"z{n}", (answer("x"),), success=False, question="谁？") for n in range(5)]
+    ends = shuffled_ends(pool, seed=0)
+    assert (sum(ends[:12]), sum(ends[12:])) == (6, 0)
+    assert ends != [one.success for one in pool]
+    sample = decision_sample(pool[0], alone(pool[0]), Masks(), right=False)
+    assert sample.text.endswith("My decision is Incorrect")

@@ -121,13 +121,28 @@ def _key(tool: str, arguments: dict[str, object]) -> str:
     return json.dumps([tool, arguments], sort_keys=True)
 
 
-def decision_sample(episode: Episode, choices: Sequence[Choice], masks: Masks) -> Sample:
+def shuffled_ends(episodes: Sequence[Episode], seed: int) -> list[bool]:
+    """The episodes' verdicts dealt out anew among those of the same language: a control."""
+    ends = [episode.success for episode in episodes]
+    places: dict[str, list[int]] = {}
+    for place, episode in enumerate(episodes):
+        places.setdefault(episode_language(episode), []).append(place)
+    for language, own in sorted(places.items()):
+        dealt = [ends[place] for place in own]
+        random.Random(f"{seed}/{language}/ends").shuffle(dealt)
+        for place, end in zip(own, dealt, strict=True):
+            ends[place] = end
+    return ends
+
+
+def decision_sample(episode: Episode, choices: Sequence[Choice], masks: Masks, *, right: bool | None = None) -> Sample:
     """The episode as one text; observations stand in it byte for byte.
 
     Args:
         episode: usable (`usable`).
         choices: one for each of its turns.
         masks: what carries no loss.
+        right: how the text ends; None takes the verdict.
     """
     language = episode_language(episode)
     text = _Text(_WORDS[language])
@@ -141,7 +156,7 @@ def decision_sample(episode: Episode, choices: Sequence[Choice], masks: Masks) -
                 text.add("result", one.content, learn=not masks.results, n=number)
         text.line("choice", learn=not (masks.bad_steps and bad_step(episode, index)), n=choice.chosen + 1)
         _add_reply(text, episode, index, turn, masks)
-    text.line("right" if episode.success else "wrong")
+    text.line("right" if (episode.success if right is None else right) else "wrong")
     return Sample(
         id=f"has:{episode.id}",
         source=HAS,
