@@ -199,6 +199,8 @@ class RecoverStage(Stage):
     """Calls a turn may hold; one with more is malformed."""
     corrections: Path | None = Field(None, strict=False)
     """JSON Lines of turns people rewrote, relative to the recipe."""
+    teacher: TeacherConfig = TeacherConfig()  # type: ignore[call-arg]
+    """Who goes on; without an endpoint it is the rescuer, which knows the world's reference solutions."""
 
 
 AnyStage = Annotated[

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.agents.written import WrittenAgent
+from quintain.first_order import CACHE, teacher_of
 from quintain.harness.journal import Journal, read_journal
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.episode import Episode
@@ -23,6 +24,8 @@ from quintain.synthesis.corrections import read_corrections
 from quintain.synthesis.recovery import Point, Recovered, go_on, points_of
 from quintain.synthesis.repair import Malformed, malformed_turns
 from quintain.synthesis.rescuer import Rescuer
+from quintain.synthesis.teacher import Teacher
+from quintain.synthesis.tutor import Tutor
 from quintain.workshop import Workshop
 
 
@@ -87,11 +90,16 @@ def _go_on(
             result.add(point.kind, episode)
             advance(1, f"{len(result.kept)} kept")
 
-        try:
+        async def play() -> None:
             states = _states(workshop.folder / name / "journal", waiting)
             tasks = {task.id: task for task in workshop.pool(source.pool)}
-            teacher = _teacher(workshop, source)
-            asyncio.run(go_on(workshop.harness(tries, source.faults), waiting, states, tasks, teacher, count))
+            harness = workshop.harness(tries, source.faults)
+            async with teacher_of(stage.teacher, workshop.home, folder / CACHE, workshop.recipe.seed) as teacher:
+                who = _who_goes_on(workshop, source, teacher if stage.teacher.endpoint else None)
+                await go_on(harness, waiting, states, tasks, who, count)
+
+        try:
+            asyncio.run(play())
         finally:
             tries.close()
 
@@ -104,17 +112,19 @@ def _states(folder: Path, points: Iterable[Point]) -> dict[tuple[str, int], byte
         journal.close()
 
 
-def _teacher(workshop: Workshop, source: RolloutStage) -> Callable[[Point], Agent]:
-    """Who goes on; what a model began is continued in its tokens."""
+def _who_goes_on(workshop: Workshop, source: RolloutStage, teacher: Teacher | None) -> Callable[[Point], Agent]:
+    """The agent that continues a point; what a model began is continued in its tokens."""
     solution = workshop.world().solution
     tasks = {task.id: task for task in workshop.pool(source.pool)}
     dialect: Dialect | None = None if source.agent == "oracle" else workshop.policy(source.agent).dialect
 
-    def teacher(point: Point) -> Agent:
-        rescuer = Rescuer(solution, tasks, point.first, point.turns)
-        return WrittenAgent(rescuer, dialect) if dialect else rescuer
+    def agent(point: Point) -> Agent:
+        who: Agent = Rescuer(solution, tasks, point.first, point.turns)
+        if teacher is not None:
+            who = Tutor(teacher, point.first, point.turns)
+        return WrittenAgent(who, dialect) if dialect else who
 
-    return teacher
+    return agent
 
 
 def _keep(folder: Path, episodes: Iterable[Episode], workshop: Workshop) -> None:
