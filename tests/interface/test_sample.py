@@ -52,6 +52,16 @@ def test_any_text_survives(tmp_path_factory, name, text, thought):
     assert list(read_samples(path)) == samples
 
 
+def test_unlearnt_parts_survive_and_must_lie_in_the_text_in_order(tmp_path):
+    path = tmp_path / "samples.jsonl"
+    sample = Sample("1", "has", "en", "c", text="Observation: 4\nNext", unlearnt=((0, 3), (13, 14)))
+    write_samples(path, [sample])
+    assert list(read_samples(path)) == [sample]
+    for parts in (((2, 1),), ((0, 20),), ((3, 5), (1, 2))):
+        with pytest.raises(ValueError, match="are no parts of a text of 19 characters in order"):
+            Sample("1", "has", "en", "c", text="Observation: 4\nNext", unlearnt=parts)
+
+
 def test_half_a_character_becomes_a_question_mark(tmp_path):
     path = tmp_path / "samples.jsonl"
     write_samples(path, [Sample("1", "general", "en", "c", text="a\ud800b")])
