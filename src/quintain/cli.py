@@ -101,6 +101,9 @@ def _add_look_commands(commands: Any) -> None:
     one.add_argument("--prompt", type=Path, default=None, metavar="FILE", help="TOML: instructions, examples, tools")
     one.add_argument("--price-in", type=float, default=0.0, help="price of a million prompt tokens")
     one.add_argument("--price-out", type=float, default=0.0, help="price of a million generated tokens")
+    one.add_argument(
+        "--rescore", type=Path, default=None, metavar="RUN/STAGE", help="judge stored episodes again, no model"
+    )
     one.add_argument("--pool", default="eval", help="which pool of the recipe (default: eval)")
     one.add_argument("--samples", type=int, default=2, help="episodes per task (default: 2)")
     _add_out(one, "runs/eval")
@@ -192,8 +195,10 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _eval(options: argparse.Namespace) -> int:
-    from quintain.commands import evaluate
+    from quintain.commands import evaluate, rescore
 
+    if options.rescore is not None:
+        return finish(lambda: rescore(options.recipe, options.rescore, options.pool, Path(options.out)), options.json)
     arguments = (options.recipe, options.model, options.pool, options.samples, Path(options.out))
     more = {"endpoint": _endpoint(options), "prompt": options.prompt, "accept_drift": options.accept_drift}
     return finish(lambda: evaluate(*arguments, **more), options.json)

@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from quintain.interface.errors import InputError
-from quintain.pipeline import Finished, run_recipe
+from quintain.pipeline import Finished, StageFunction, run_recipe
 from quintain.progress import say
 from quintain.recipe import TRAINING, Recipe, load_recipe, read_toml, recipe_from_table
 from quintain.reporting import report
+from quintain.rescoring import rescore as judge_again
+from quintain.rescoring import stored_budget, stored_stage
 from quintain.stages import STAGES
 from quintain.workshop import LOCK, Workshop
 
@@ -96,10 +98,42 @@ def evaluate(
     return _run(recipe_from_table(table, str(path)), text, path.parent, folder, accept_drift)
 
 
-def _run(recipe: Recipe, text: str, home: Path, folder: Path, accept_drift: bool = False) -> dict[str, Any]:
+def rescore(path: Path, stored: Path, pool: str, folder: Path) -> dict[str, Any]:
+    """Judges the episodes of a stored evaluation again, by a recipe's world as it is now, without the model.
+
+    Args:
+        path: the recipe.
+        stored: RUN/STAGE of a finished evaluation; it is only read.
+        pool: pool of the recipe that holds its tasks.
+        folder: of a new run.
+
+    Raises:
+        InputError: there is no such evaluation, its tasks are not in the pool, or `folder` holds a run already.
+    """
+    samples = stored_stage(stored)["stage"]["samples"]
+    if (folder / "eval").exists():
+        raise InputError(f"{folder} holds an evaluation already; give another --out")
+    table = load_recipe(path).model_dump(mode="json", exclude_none=True)
+    table["budget"] = stored_budget(stored)
+    table["stages"] = [{"kind": "eval", "name": "eval", "pool": pool, "samples": samples}]
+    table["targets"] = []
+    home = stored.absolute()
+    stages = {**STAGES, "eval": lambda workshop, stage, out: judge_again(workshop, stage, out, home)}
+    text = path.read_text(encoding="utf-8")
+    return _run(recipe_from_table(table, str(path)), text, path.parent, folder, stages=stages)
+
+
+def _run(
+    recipe: Recipe,
+    text: str,
+    home: Path,
+    folder: Path,
+    accept_drift: bool = False,
+    stages: dict[str, StageFunction] = STAGES,
+) -> dict[str, Any]:
     say(f"run folder: {folder}")
     folder = folder.absolute()  # a world may change the working directory
-    done = run_recipe(recipe, text, home.resolve(), folder, STAGES, accept_drift)
+    done = run_recipe(recipe, text, home.resolve(), folder, stages, accept_drift)
     json_path, html_path = report(folder)
     lines = [f"{one.name:<12} {one.seconds:>6.0f} s  {one.result.get('line', '')}" for one in done]
     lines += [line for one in done for line in one.result.get("drift", ())]

@@ -1,0 +1,66 @@
+"""Stored episodes judged again by a changed verifier: no model, nothing stored is touched."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from quintain.commands import rescore, run
+from quintain.harness.journal import read_journal
+from quintain.interface.errors import InputError
+
+
+@pytest.fixture
+def played(recipe_file, tmp_path):
+    """A run with one evaluation of the base model."""
+    text = recipe_file.read_text()
+    start, stop = text.index('[[stages]]\nkind = "rollout"'), text.index('[[stages]]\nkind = "eval"\nname = "tuned"')
+    recipe_file.write_text(text[:start] + text[stop:].replace('model = "sft"', 'model = "base"'))
+    run(recipe_file, tmp_path / "run")
+    return tmp_path / "run" / "tuned"
+
+
+def test_the_same_verifier_gives_the_same_verdicts_and_the_stored_run_stays_byte_for_byte(
+    recipe_file, played, tmp_path
+):
+    before = (played / "journal" / "journal.jsonl").read_bytes()
+    result = rescore(recipe_file, played, "eval", tmp_path / "again")["stages"]["eval"]
+    assert result["changed"] == 0
+    old, _ = read_journal(played / "journal")
+    new, unfinished = read_journal(tmp_path / "again" / "eval" / "journal")
+    assert unfinished == []
+    assert {one.id: (one.verdict, str(one.outcome)) for one in new} == {
+        one.id: (one.verdict, str(one.outcome)) for one in old
+    }
+    assert result["judged"] == sum(one.outcome.kind != "agent_error" and one.outcome.limit != "context" for one in old)
+    assert (played / "journal" / "journal.jsonl").read_bytes() == before
+
+
+def test_a_mended_verifier_judges_what_was_played_before(recipe_file, played, tmp_path):
+    other = tmp_path / "other"
+    shutil.copytree(recipe_file.parent, other)
+    source = (other / "counter.py").read_text()
+    (other / "mended.py").write_text(source.replace("return Verdict(", "return Verdict(True) or Verdict("))
+    recipe = other / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("counter:Counter", "mended:Counter"))
+    command = [sys.executable, "-m", "quintain.cli", "eval", str(recipe), "--rescore", str(played), "--json"]
+    done = subprocess.run([*command, "--out", str(tmp_path / "again")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)["stages"]["eval"]
+    assert result["judged"] > 0
+    assert result["changed"] == result["judged"]
+    assert json.loads((tmp_path / "again" / "eval" / "evaluation.json").read_text())["overall"]["pass1"]["value"] == 1.0
+
+
+def test_what_cant_be_judged_again_is_one_line(recipe_file, played, tmp_path):
+    with pytest.raises(InputError, match="is no finished eval stage; give RUN/STAGE"):
+        rescore(recipe_file, played.parent, "eval", tmp_path / "a")
+    with pytest.raises(InputError, match=r"pool 'train' lacks task"):
+        rescore(recipe_file, played, "train", tmp_path / "b")
+    rescore(recipe_file, played, "eval", tmp_path / "c")
+    with pytest.raises(InputError, match="holds an evaluation already"):
+        rescore(recipe_file, played, "eval", tmp_path / "c")
