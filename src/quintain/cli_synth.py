@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from quintain.cli_output import finish
+from quintain.cli_output import finish, judged
 from quintain.interface.errors import InputError
 
 
@@ -41,15 +41,9 @@ def _synth(options: argparse.Namespace) -> int:
         raise InputError(f"synth: give one recipe, and `audit` or --preview, found {' '.join(options.words)}")
     recipe, folder = Path(named[0]) if named else recipes_folder() / "synth-desk.toml", Path(options.out)
     if audits:
-        return _audit(recipe, folder, options.json)
+        from quintain.judge_audit import audit_judge
+
+        return judged(lambda: audit_judge(recipe, folder), options.json)
     if options.preview is not None:
         return finish(lambda: synth.preview(recipe, folder, options.preview), options.json)
     return finish(lambda: synth.make(recipe, folder), options.json)
-
-
-def _audit(recipe: Path, folder: Path, as_json: bool) -> int:
-    from quintain.judge_audit import audit_judge
-
-    result = audit_judge(recipe, folder)
-    finish(lambda: result, as_json)
-    return 0 if result["passed"] else 1
