@@ -96,6 +96,19 @@ def test_a_world_without_a_reference_solution_is_examined_as_far_as_possible(doc
     assert found["silent fails"][0] == "ok"
 
 
+def test_a_sealed_pool_stays_shut(recipe_file):
+    home = recipe_file.parent
+    where = ["--out", str(home / "eval.sealed"), "--key", str(home / "eval.key")]
+    assert main(["pool", "seal", str(recipe_file), "eval", *where]) == 0
+    before = {path.name: path.read_bytes() for path in home.glob("eval.sealed*")}
+    text = recipe_file.read_text()
+    recipe_file.write_text(text.replace('split = "eval"\ncount = 4', 'sealed = "eval.sealed"\nkey = "eval.key"'))
+    found = {one["name"]: one["detail"] for one in examine(recipe_file)["checks"]}
+    assert found["gold passes"] == "8 of 8 reference solutions succeed"
+    assert {path.name: path.read_bytes() for path in home.glob("eval.sealed*")} == before
+    assert len(before) == 2, "the pool and its log"
+
+
 def test_a_budget_too_small_for_the_reference_solution_is_found(doctor):
     state, detail = doctor(recipe=(("turns = 3", "turns = 1"),))["gold passes"]
     assert state == "fail"
