@@ -35,7 +35,7 @@ def test_json_keys_are_stable_and_versioned(tmp_path: Path) -> None:
         *("schema_version", "title", "stages", "comparisons", "frontier", "targets"),
         *("machine", "versions", "recipe", "notes", "episodes"),
     }
-    assert set(record["stages"][0]) == {"name", "kind", "seconds", "notes", "evaluation", "metrics"}
+    assert set(record["stages"][0]) == {"name", "kind", "seconds", "notes", "audit", "evaluation", "metrics"}
     assert set(record["comparisons"][0]) == {
         *("before", "after", "tasks", "left_out"),
         *("before_pass1", "after_pass1", "difference", "p_value", "p_value_holm"),
