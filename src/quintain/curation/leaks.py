@@ -41,7 +41,7 @@ class SearchLeak:
 def search_leaks(episodes: Sequence[Episode], tasks: Sequence[Task], canary: str = "") -> list[SearchLeak]:
     """Results that hold the prompt of the episode's own task, its id, or the pool's canary.
 
-    A result that repeats what the call asked (an agent may search for the whole question) is no leak.
+    A result that repeats what the agent asked (it may search for the whole question) is no leak.
 
     Args:
         episodes: of the evaluation.
@@ -49,30 +49,46 @@ def search_leaks(episodes: Sequence[Episode], tasks: Sequence[Task], canary: str
         canary: of the pool; empty if it has none.
     """
     by_id = {task.id: task for task in tasks}
-    scanner = Scanner(LeakIndex({"": tasks}))
-    found: list[SearchLeak] = []
-    for episode in episodes:
-        if (task := by_id.get(episode.task_id)) is not None:
-            found += _of_episode(episode, task, scanner, canary)
-    return found
+    texts = [one for episode in episodes if episode.task_id in by_id for one in _texts(episode, by_id[episode.task_id])]
+    signs = {number: sign for number, one in enumerate(texts) if (sign := _plain_sign(one, canary))}
+    items = (Item(str(number), one.text) for number, one in enumerate(texts))
+    for found in Scanner(LeakIndex({"": tasks})).scan(items):
+        number = int(found.where)
+        if found.task == texts[number].task.id and found.field == "prompt":
+            signs.setdefault(number, (found.reason, found.found))
+    leaks: list[SearchLeak] = []
+    repeated: set[str] = set()
+    for number in sorted(signs):
+        one, (reason, stretch) = texts[number], signs[number]
+        if not one.tool:
+            repeated.add(one.episode)
+        elif one.episode not in repeated:
+            leaks.append(SearchLeak(one.episode, one.task.id, one.turn, one.tool, reason, stretch, one.task.prompt))
+    return leaks
 
 
-def _of_episode(episode: Episode, task: Task, scanner: Scanner, canary: str) -> Iterator[SearchLeak]:
-    asked: list[str] = []
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """What an agent asked (`tool` is empty) or a tool returned, in the order of the episode."""
+
+    episode: str
+    task: Task
+    turn: int
+    tool: str
+    text: str
+
+
+def _texts(episode: Episode, task: Task) -> Iterator[_Text]:
     for number, turn in enumerate(episode.turns):
-        asked += [text for call in turn.action.calls for text in texts_of(call.arguments)]
+        for call in turn.action.calls:
+            yield from (_Text(episode.id, task, number, "", text) for text in texts_of(call.arguments))
         for seen in turn.observations:
-            signs = _signs(seen.content, task, scanner, canary)
-            echoes = {reason for text in asked for reason, _ in _signs(text, task, scanner, canary)}
-            for reason, stretch in signs:
-                if not echoes:
-                    yield SearchLeak(episode.id, task.id, number, seen.tool, reason, stretch, task.prompt)
+            if seen.tool:
+                yield _Text(episode.id, task, number, seen.tool, seen.content)
 
 
-def _signs(text: str, task: Task, scanner: Scanner, canary: str) -> list[tuple[str, str]]:
-    if canary and canary in text:
-        return [("canary", canary)]
-    if len(task.id) > LONGEST_ID_TO_IGNORE and task.id in text:
-        return [("task id", task.id)]
-    findings = scanner.scan([Item("", text)])
-    return [(str(one.reason), one.found) for one in findings if one.task == task.id and one.field == "prompt"][:1]
+def _plain_sign(one: _Text, canary: str) -> tuple[str, str] | None:
+    if canary and canary in one.text:
+        return "canary", canary
+    known = len(one.task.id) > LONGEST_ID_TO_IGNORE and one.task.id in one.text
+    return ("task id", one.task.id) if known else None
