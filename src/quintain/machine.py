@@ -4,12 +4,13 @@ Memory: by default glibc gets each large block from `mmap` and returns it on fre
 megabytes is zeroed and faulted in page by page, again and again: up to 1.8x of a training step.
 
 Products: PyTorch sends float32 products to MKL, which leaves AVX-512 unused on processors that are not Intel's.
-oneDNN uses it: 2.3x the rate on a Zen 5 core.
+oneDNN uses it: 2.3x the rate on a Zen 5 core. It compiles a kernel for each shape and keeps it: see `bound_kernels`.
 """
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from pathlib import Path
 
@@ -18,6 +19,8 @@ import torch
 _M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # <malloc.h>
 _NEVER = -1
 _TOP_PAD_BYTES = 64 * 2**20
+_KERNELS = "64"
+"""More than the shapes of one microbatch, which all layers share; about 40 MB for a 135M model."""
 _EXACT = 1e-5
 """Relative error of a product that float32 explains: bfloat16 inside gives some 3e-3."""
 
@@ -25,6 +28,7 @@ _EXACT = 1e-5
 def tune() -> None:
     """Makes this process fast; call it before the first model is used, as often as you like."""
     keep_freed_memory()
+    bound_kernels()
     use_fast_products()
 
 
@@ -56,6 +60,17 @@ def give_back_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
     if trim is not None:
         trim(0)
+
+
+def bound_kernels() -> None:
+    """Bounds the kernels that oneDNN, and PyTorch on top of it and in each thread, keep for shapes they have seen.
+
+    Both keep 1,024 by default, half a megabyte and more each, and almost every tree has a length of its own, with
+    some ten shapes: each new length added 4 to 8 MB to the heap. Both read their bound at the first product, and what
+    a person has set stays. (The same of convolutions: pytorch/pytorch issue 98688.)
+    """
+    os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", _KERNELS)
+    os.environ.setdefault("LRU_CACHE_CAPACITY", _KERNELS)
 
 
 def use_fast_products() -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import subprocess
@@ -162,6 +163,29 @@ def test_tuning_the_allocator_lets_memory_of_freed_tensors_be_used_again() -> No
     if not sys.platform.startswith("linux") or os.confstr("CS_GNU_LIBC_VERSION") is None:
         pytest.skip("no glibc here")
     assert faults("tuned") < faults("default") / 5
+
+
+def test_products_of_ever_new_shapes_do_not_fill_the_heap() -> None:
+    code = (
+        "import ctypes, torch\n"
+        "torch.set_num_threads(1)\n"
+        "from quintain.machine import tune\n"
+        "tune()\n"
+        "names = 'arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost'.split()\n"  # <malloc.h>
+        "Info = type('Info', (ctypes.Structure,), {'_fields_': [(name, ctypes.c_size_t) for name in names]})\n"
+        "used = ctypes.CDLL(None).mallinfo2\n"
+        "used.restype = Info\n"
+        "weight = torch.randn(1536, 576)\n"
+        "for length in range(100, 400):\n"
+        "    if length == 200: before = used().uordblks\n"
+        "    torch.nn.functional.linear(torch.randn(length, 576), weight)\n"
+        "print((used().uordblks - before) >> 20)\n"
+    )
+    if not sys.platform.startswith("linux") or not hasattr(ctypes.CDLL(None), "mallinfo2"):
+        pytest.skip("no glibc with mallinfo2 here")
+    unset = {name: value for name, value in os.environ.items() if not name.endswith("CACHE_CAPACITY")}
+    grown = subprocess.run([sys.executable, "-c", code], env=unset, capture_output=True, check=True).stdout
+    assert int(grown) < 20  # unbounded: more than 100 MiB where products go to oneDNN
 
 
 def test_fast_products_are_as_exact_as_float32_and_are_refused_where_they_are_not(
