@@ -142,7 +142,10 @@ class _Run:
         """What the manifest says of the run."""
         successes = [row["success"] for row in self.rows if "success" in row]
         first, last = (_mean(successes[:5]), _mean(successes[-5:])) if successes else (0.0, 0.0)
+        warnings = Counter(name for row in self.rows for name in row.get("warnings", []))
         line = f"{len(self.rows)} steps, success of played tasks {first:.3f} -> {last:.3f}"
+        line += f"; rolled back {self.guard.rollbacks} times" if self.guard.rollbacks else ""
+        line += f"; warnings: {', '.join(f'{name} ({count})' for name, count in warnings.items())}" if warnings else ""
         return {
             "steps": len(self.rows),
             "training_seconds": self.position.seconds,
@@ -150,7 +153,7 @@ class _Run:
             "infra": sum(row["infra"] for row in self.rows),
             "skipped_updates": sum(row.get("not_finite", 0) for row in self.rows),
             "rollbacks": self.guard.rollbacks,
-            "warnings": dict(Counter(name for row in self.rows for name in row.get("warnings", []))),
+            "warnings": dict(warnings),
             "ended": self.ended,
             "line": f"{line}; {self.ended}" if self.ended else line,
         }

@@ -104,6 +104,16 @@ def evaluate(skill: float, seed: int, tasks: int = 60, samples: int = 4) -> list
     return episodes
 
 
+def monitors(steps: int) -> list[dict[str, float]]:
+    """Rows of reinforcement learning: monitors every step, validation every fifth, and no update in the third."""
+    return [
+        {"step": step, "success": step / steps, "reward_spread": 0.3, "seconds": 9.0 * step}
+        | ({"loss": -0.1} if step != 3 else {})
+        | ({"validation_success": step / steps} if step % 5 == 0 else {})
+        for step in range(1, steps + 1)
+    ]
+
+
 def metrics(steps: int, tokens: int = 4_000) -> list[dict[str, float]]:
     """Rows of a falling, noisy loss."""
     rng = random.Random(5)

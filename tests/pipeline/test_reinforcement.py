@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
@@ -191,6 +192,7 @@ def test_a_collapse_is_rolled_back_twice_and_then_stopped_saying_why(recipe, tmp
     said = capsys.readouterr().err
     assert len(rolled) == 3
     assert result["rollbacks"] == 3
+    assert "; rolled back 3 times; warnings: " in result["line"]
     assert result["ended"].startswith("stopped by the guard: ")
     assert "KL 0.04, learning rate 1.5 from here on" in said
     assert "KL 0.08, learning rate 0.75 from here on" in said
@@ -212,6 +214,7 @@ def test_all_equal_rewards_are_counted_named_and_end_the_run_with_the_model_unch
     assert all((row["kept_groups"], row["zero_variance"]) == (0, 1.0) for row in found)
     assert "no group has anything to teach: rule no_kept_group, steps 1 to 5" in result["ended"]
     assert result["warnings"]["no_kept_group"] == 4
+    assert "warnings: no_kept_group (4)" in result["line"]
 
 
 def test_episodes_that_all_break_stop_the_run_which_goes_on_once_the_world_is_mended(recipe, tmp_path, monkeypatch):
@@ -274,6 +277,25 @@ def test_recent_groups_join_a_batch_as_far_as_the_fresh_share_allows(recipe, tmp
     assert second["stale_groups"] == min(first["kept_groups"], second["kept_groups"])
     assert "mismatch" in first
     assert "mismatch" not in third
+
+
+def test_nothing_is_held_from_step_to_step(recipe, tmp_path, monkeypatch):
+    """Live tensors after each update, the cycle collector switched off: nothing waits for it."""
+    held: list[int] = []
+
+    def measure() -> None:
+        held.append(sum(type(one) in (torch.Tensor, torch.nn.Parameter) for one in gc.get_objects()))
+
+    monkeypatch.setattr("quintain.reinforcement.give_back_memory", measure)
+    gc.collect()
+    gc.disable()
+    try:
+        run(recipe(steps=12, learning_rate=1e-3, fresh_share=0.5), tmp_path / "run")
+    finally:
+        gc.enable()
+    after_updates = held[1::2]
+    assert len(after_updates) == 12
+    assert set(after_updates[1:]) == {after_updates[1]}
 
 
 @pytest.mark.parametrize(

@@ -57,19 +57,18 @@ const ticks = (low, high, wanted) => {
 // Centred moving average over about a twelfth of the curve: it does not lag behind.
 const smooth = (values) => {
   const reach = Math.ceil(values.length / 24);
-  return values.map((value, index) => {
-    if (!isNumber(value)) return null;
-    const near = values.slice(Math.max(0, index - Math.min(reach, values.length - 1 - index)), index + Math.min(reach, index) + 1).filter(isNumber);
+  return values.map((_, index) => {
+    const near = values.slice(Math.max(0, index - Math.min(reach, values.length - 1 - index)), index + Math.min(reach, index) + 1);
     return near.reduce((sum, one) => sum + one, 0) / near.length;
   });
 };
 
-// One metric over the steps of training. Pointer or arrow keys read single rows.
-const lineChart = (rows, key, height, describe) => {
+// One metric over the steps that have it: validation comes every few steps. Pointer or arrow keys read single rows.
+const lineChart = (all, key, height, describe) => {
+  const rows = all.filter((row) => isNumber(row[key]));
   const readout = h("output", { class: "readout" });
   const steps = rows.map((row, index) => (isNumber(row.step) ? row.step : index + 1));
-  const values = rows.map((row) => row[key]);
-  const known = values.filter(isNumber);
+  const known = rows.map((row) => row[key]);
   if (!known.length) return h("p", { class: "empty" }, `No finite value of ${key}.`);
   const [first, last] = [steps[0], steps[steps.length - 1]];
   const highest = Math.max(...known), least = Math.min(...known);
@@ -80,8 +79,7 @@ const lineChart = (rows, key, height, describe) => {
     const left = 46, right = 8, top = 8, bottom = 24;
     const x = (step) => left + ((step - first) / (last - first || 1)) * (width - left - right);
     const y = (value) => height - bottom - ((value - floor) / span) * (height - top - bottom);
-    const path = (series) => series.map((value, index) =>
-      isNumber(value) ? `${isNumber(series[index - 1]) ? "L" : "M"}${x(steps[index]).toFixed(1)} ${y(value).toFixed(1)}` : "").join("");
+    const path = (series) => series.map((value, index) => `${index ? "L" : "M"}${x(steps[index]).toFixed(1)} ${y(value).toFixed(1)}`).join("");
     const image = svg("svg", { width, height, tabindex: 0, role: "img",
       "aria-label": `${key} from ${number(known[0])} to ${number(known[known.length - 1])} over steps ${first} to ${last}; arrow keys read single steps` });
     for (const tick of ticks(floor, floor + span, height > 160 ? 5 : 3)) {
@@ -92,8 +90,8 @@ const lineChart = (rows, key, height, describe) => {
       image.append(svg("text", { class: "axis", x: x(tick), y: height - 6, "text-anchor": "middle" }, count(tick)));
     }
     const noisy = known.length > 24;
-    if (noisy) image.append(svg("path", { class: "raw", d: path(values) }));
-    image.append(svg("path", { class: "line", d: path(noisy ? smooth(values) : values) }));
+    if (noisy) image.append(svg("path", { class: "raw", d: path(known) }));
+    image.append(svg("path", { class: "line", d: path(noisy ? smooth(known) : known) }));
     if (known.length === 1) image.append(svg("circle", { class: "dot", cx: x(first), cy: y(known[0]), r: 4 }));
     const cursor = svg("line", { class: "cursor", y1: top, y2: height - bottom, visibility: "hidden" });
     image.append(cursor);

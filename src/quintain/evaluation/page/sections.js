@@ -54,7 +54,7 @@ const comparisons = () =>
 
 const resultSection = () => section("result", "Result", null, headline(), targets(), comparisons());
 
-const HIDDEN_METRICS = new Set(["step", "loss", "tokens", "seconds", "epoch", "time", "eta"]);
+const HIDDEN_METRICS = new Set(["step", "tokens", "seconds", "epoch", "time", "eta"]);
 const describeRow = (row, step) =>
   [`step ${count(step)}`, ...Object.keys(row).filter((key) => key !== "step" && isNumber(row[key])).map((key) => `${key} ${number(row[key])}`)].join(" · ");
 
@@ -63,11 +63,13 @@ const training = (stage) => {
   const keys = [...new Set(rows.flatMap((row) => Object.keys(row).filter((key) => isNumber(row[key]))))];
   const end = rows[rows.length - 1];
   const facts = [plural(isNumber(end.step) ? end.step : rows.length, "step"), isNumber(end.tokens) && plural(end.tokens, "token"), duration(stage.seconds)];
-  const others = keys.filter((key) => !HIDDEN_METRICS.has(key));
+  // A policy gradient's loss says nothing; there the monitors are what a person must see.
+  const [main, open] = keys.includes("success") ? ["success", true] : ["loss", false];
+  const others = keys.filter((key) => key !== main && !HIDDEN_METRICS.has(key));
   return h("div", { class: "card" },
-    h("h3", {}, `${stage.name}: loss`), h("p", { class: "note" }, facts.filter(Boolean).join(" · ")),
-    lineChart(rows, "loss", 240, describeRow),
-    others.length > 0 && h("details", {}, h("summary", {}, `More metrics: ${others.join(", ")}`),
+    h("h3", {}, `${stage.name}: ${main}`), h("p", { class: "note" }, facts.filter(Boolean).join(" · ")),
+    lineChart(rows, main, 240, describeRow),
+    others.length > 0 && h("details", { open }, h("summary", {}, `More metrics: ${others.join(", ")}`),
       h("div", { class: "grid" }, others.map((key) => h("div", {}, h("div", { class: "label" }, key), lineChart(rows, key, 130, describeRow))))),
     h("details", {}, h("summary", {}, "Rows as a table"), metricTable(rows, keys)));
 };
