@@ -191,7 +191,7 @@ class _Doctor:
         if stage.start != "base" and not Path(model).is_dir():
             return Finding("skip", f"stage {stage.start!r} is not trained yet")
         policy = self._workshop.policy(stage.start)
-        engine = LocalEngine(policy.model, sessions=self._recipe.concurrency)
+        engine = LocalEngine(policy.model, kv_tokens=self._recipe.kv_tokens, sessions=self._recipe.concurrency)
         try:
             agent = ModelAgent(engine, policy.dialect, Sampling(max_tokens=stage.max_tokens), name=stage.name)
             return groups_vary(self._harness(None), stage, agent, self._workshop.pool(stage.pool))

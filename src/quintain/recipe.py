@@ -251,6 +251,8 @@ class Recipe(Section):
     """Of the episodes; pools and training have seeds of their own."""
     concurrency: int = Field(32, ge=1)
     """Episodes under way at once."""
+    kv_tokens: int = Field(32_768, ge=1)
+    """Most tokens in the local engine's cache; episodes wait when it is full."""
     model: ModelSection = ModelSection()
     world: WorldSection = WorldSection()
     budget: BudgetSection = BudgetSection()  # type: ignore[call-arg]

@@ -57,7 +57,7 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
     model = merge(start.model) if hasattr(start.model, "merge_and_unload") else start.model
     if stage.train.lora_rank:
         model = add_lora(model, stage.train.lora_rank, stage.train.seed)
-    engine = LocalEngine(model, sessions=workshop.recipe.concurrency)
+    engine = LocalEngine(model, kv_tokens=workshop.recipe.kv_tokens, sessions=workshop.recipe.concurrency)
     run = _Run(workshop, stage, folder, Policy(model, start.tokenizer, start.dialect), engine)
     try:
         run.resume()

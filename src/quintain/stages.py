@@ -150,7 +150,9 @@ def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Pol
     from quintain.inference.local import LocalEngine
 
     grammars = _grammars(workshop, policy) if stage.sampling.grammar else None
-    engine = LocalEngine(policy.model, sessions=workshop.recipe.concurrency, grammars=grammars)
+    engine = LocalEngine(
+        policy.model, kv_tokens=workshop.recipe.kv_tokens, sessions=workshop.recipe.concurrency, grammars=grammars
+    )
     try:
         agent = ModelAgent(
             engine, policy.dialect, stage.sampling.sampling(), name=stage.name, grammar=stage.sampling.grammar

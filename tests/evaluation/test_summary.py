@@ -157,8 +157,8 @@ def test_more_episodes_than_planned_is_an_input_error() -> None:
 def test_json_keys_are_stable() -> None:
     record = summarise([episode("a"), episode("a", False)], planned=2).to_json()
     assert list(record) == [
-        *("overall", "bootstrap", "by_language", "by_template", "by_held_out", "by_turns", "by_hops", "by_contamination"),
-        *("outcomes", "cost", "behaviour", "recovery", "goal_keeping"),
+        *("overall", "bootstrap", "by_language", "by_template", "by_held_out", "by_turns", "by_hops"),
+        *("by_contamination", "outcomes", "cost", "behaviour", "recovery", "goal_keeping"),
     ]
     assert list(record["overall"]) == ["counts", "pass1", "pass_k", "pass_hat_k", "bounds"]
     assert list(record["overall"]["pass_k"]) == ["1", "2"]

@@ -261,6 +261,17 @@ def test_a_loss_that_is_no_number_skips_the_update_and_three_roll_back(recipe, t
     assert (result["skipped_updates"], result["rollbacks"]) == (3, 1)
 
 
+def test_where_the_cache_is_full_episodes_wait(recipe, tmp_path):
+    """Each of the 32 episodes takes more than half of the cache."""
+    path = recipe(steps=1)
+    path.write_text(path.read_text().replace("concurrency = 32", "concurrency = 32\nkv_tokens = 64"))
+    run(path, tmp_path / "run")
+    (row,) = rows(tmp_path / "run")
+    assert (row["episodes"], row["infra"]) == (32, 0)
+    played = read_journal(tmp_path / "run" / "grpo" / "rollouts" / "step-000001")[0]
+    assert all(2 * sum(len(one.ids) for one in episode.segments) > 64 for episode in played)
+
+
 def test_groups_that_teach_nothing_are_replaced_by_others(recipe, tmp_path):
     folder = tmp_path / "run"
     run(recipe(refill=2, steps=1, groups=3), folder)
