@@ -231,7 +231,7 @@ def test_episodes_that_all_break_stop_the_run_which_goes_on_once_the_world_is_me
     assert rows(folder)[-1]["kept_groups"] > 0
 
 
-def test_a_group_whose_tool_dies_is_topped_up_and_left_out_while_the_others_are_learnt_from(recipe, tmp_path):
+def test_a_group_whose_verifier_dies_is_topped_up_and_left_out_while_the_others_are_learnt_from(recipe, tmp_path):
     folder = tmp_path / "run"
     result = run(recipe("Flaky", groups=6, steps=2), folder)["stages"]["grpo"]
     first = rows(folder)[0]
