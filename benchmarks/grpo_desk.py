@@ -1,0 +1,162 @@
+"""GRPO against its control on the desk: several seeds, the same 192 held-out tasks, paired by task over all seeds.
+
+Each seed is a fine-tuning of its own that leaves head-room (`recipes/grpo-desk.toml`), GRPO from it, and from the same
+checkpoint and for the same time more fine-tuning on the successes of its own episodes (`grpo-desk-control.toml`).
+Tool calls per success count the calls of failed episodes too: what a success costs whoever pays for the calls.
+
+python benchmarks/grpo_desk.py --out result.json            # runs in runs/grpo, 50 minutes a seed; goes on where it stopped
+python benchmarks/grpo_desk.py --read --out result.json     # reads runs that are done
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from quintain.comparison import read_evaluation
+from quintain.evaluation.behaviour import cost_of
+from quintain.evaluation.intervals import Difference, paired_difference
+from quintain.interface.episode import Episode
+
+RECIPES = Path(__file__).parents[1] / "recipes"
+ARMS = {"before": "grpo/before", "GRPO": "grpo/after", "control": "control/after"}
+TARGETS = {
+    "pass@1, GRPO - before": "at least +0.15, interval above 0",
+    "pass@1, GRPO - control": "above 0",
+    "calls per success, GRPO / before": "at most 0.85",
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, default=Path("runs/grpo"), help="folder of the runs, one per seed and arm")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
+    parser.add_argument("--read", action="store_true", help="run nothing, read what is there")
+    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
+    options = parser.parse_args()
+    if not options.read:
+        for seed in options.seeds:
+            run_seed(options.runs / f"seed-{seed}", seed)
+    result = read(options.runs, options.seeds)
+    show(result)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(result, indent=1) + "\n")
+
+
+def run_seed(folder: Path, seed: int) -> None:
+    """Both arms of a seed, one after the other; what is finished is skipped."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for arm, name in (("grpo", "grpo-desk"), ("control", "grpo-desk-control")):
+        text = (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
+        text = text.replace("\nseed = 1\n", f"\nseed = {seed}\n")
+        text = text.replace("runs/grpo-desk/sft/model", str((folder / "grpo" / "sft" / "model").resolve()))
+        recipe = folder / f"{arm}.toml"
+        recipe.write_text(text, encoding="utf-8")
+        command = [sys.executable, "-m", "quintain.cli", "run", str(recipe), "--out", str(folder / arm)]
+        subprocess.run(command, check=True)
+
+
+def read(runs: Path, seeds: Sequence[int]) -> dict[str, Any]:
+    """What the runs of all seeds say, by seed and pooled."""
+    found = {seed: {arm: played(runs / f"seed-{seed}" / path) for arm, path in ARMS.items()} for seed in seeds}
+    pooled = {arm: [one[arm] for one in found.values()] for arm in ARMS}
+    ratio = calls_per_success(pooled["GRPO"]) / calls_per_success(pooled["before"])
+    return {
+        "cores": os.cpu_count(),
+        "seeds": {seed: {arm: row([episodes]) for arm, episodes in one.items()} for seed, one in found.items()},
+        "pooled": {arm: row(episodes) for arm, episodes in pooled.items()},
+        "training": {seed: training(runs / f"seed-{seed}") for seed in seeds},
+        "differences": {
+            "pass@1, GRPO - before": asdict(difference(pooled["before"], pooled["GRPO"])),
+            "pass@1, GRPO - control": asdict(difference(pooled["control"], pooled["GRPO"])),
+        },
+        "ratios": {"calls per success, GRPO / before": ratio},
+    }
+
+
+def played(path: Path) -> list[Episode]:
+    """Scored episodes of an evaluation."""
+    return [episode for episode in read_evaluation(path).episodes if episode.scored]
+
+
+def row(evaluations: Sequence[list[Episode]]) -> dict[str, float]:
+    """Means over the given evaluations."""
+    costs = [cost_of(episodes) for episodes in evaluations]
+    succeeded = [cost_of([one for one in episodes if one.success]) for episodes in evaluations]
+    return {
+        "pass1": fmean(fmean(float(one.success) for one in episodes) for episodes in evaluations),
+        "episodes": sum(map(len, evaluations)),
+        "calls_per_success": calls_per_success(evaluations),
+        "calls": fmean(one.mean_calls or 0.0 for one in costs),
+        "calls_of_a_success": fmean(one.mean_calls or 0.0 for one in succeeded),
+    }
+
+
+def calls_per_success(evaluations: Sequence[list[Episode]]) -> float:
+    """Tool calls of all episodes over successes."""
+    episodes = [one for evaluation in evaluations for one in evaluation]
+    return sum(one.usage.tool_calls for one in episodes) / sum(one.success for one in episodes)
+
+
+def difference(before: Sequence[list[Episode]], after: Sequence[list[Episode]]) -> Difference:
+    """Paired by task: a task's value is its share of successes over the seeds; clusters as the tasks say."""
+    first, second = by_task(before), by_task(after)
+    clusters = {one.task_id: one.cluster for episodes in before for one in episodes}
+    common = sorted(first.keys() & second.keys())
+    return paired_difference(
+        [first[task] for task in common], [second[task] for task in common], [clusters[task] for task in common]
+    )
+
+
+def by_task(evaluations: Sequence[list[Episode]]) -> dict[str, float]:
+    """Share of successes by task."""
+    found: dict[str, list[float]] = {}
+    for episode in (one for episodes in evaluations for one in episodes):
+        found.setdefault(episode.task_id, []).append(float(episode.success))
+    return {task: fmean(values) for task, values in found.items()}
+
+
+def training(folder: Path) -> dict[str, Any]:
+    """Steps and seconds of both arms."""
+    grpo = json.loads((folder / "grpo" / "grpo" / "manifest.json").read_text())
+    own = json.loads((folder / "control" / "own" / "manifest.json").read_text())
+    control = json.loads((folder / "control" / "control" / "manifest.json").read_text())
+    return {
+        "grpo_steps": grpo["result"]["steps"],
+        "grpo_seconds": grpo["result"]["training_seconds"],
+        "control_steps": control["result"]["steps"],
+        "control_seconds": own["seconds"] + control["seconds"],
+        "rollbacks": grpo["result"]["rollbacks"],
+    }
+
+
+def show(result: dict[str, Any]) -> None:
+    """Prints the table."""
+    table = Table("seed", "arm", "pass@1", "calls per success", "calls of a success")
+    for seed, arms in [*result["seeds"].items(), ("all", result["pooled"])]:
+        for arm, one in arms.items():
+            numbers = (one["pass1"], one["calls_per_success"], one["calls_of_a_success"])
+            table.add_row(str(seed), arm, *(f"{number:.3f}" for number in numbers))
+    console = Console()
+    console.print(table)
+    for name, one in result["differences"].items():
+        value = one["estimate"]
+        interval = f"[{value['low']:+.3f}, {value['high']:+.3f}]"
+        console.print(f"{name}: {value['value']:+.3f} {interval} (target: {TARGETS[name]})", highlight=False)
+    for name, ratio in result["ratios"].items():
+        console.print(f"{name}: {ratio:.3f} (target: {TARGETS[name]})", highlight=False)
+
+
+if __name__ == "__main__":
+    main()
