@@ -4,7 +4,7 @@ Each seed is a fine-tuning of its own that leaves head-room (`recipes/grpo-desk.
 checkpoint and for the same time more fine-tuning on the successes of its own episodes (`grpo-desk-control.toml`).
 Tool calls per success count the calls of failed episodes too: what a success costs whoever pays for the calls.
 
-python benchmarks/grpo_desk.py --out result.json            # runs in runs/grpo, 50 minutes a seed; goes on where it stopped
+python benchmarks/grpo_desk.py --out result.json            # 50 minutes a seed, in runs/grpo; goes on where it stopped
 python benchmarks/grpo_desk.py --read --out result.json     # reads runs that are done
 """
 
