@@ -1,10 +1,10 @@
 """GRPO against its control on the desk: several seeds, the same 192 held-out tasks, paired by task over all seeds.
 
-Each seed is a fine-tuning of its own that leaves head-room (`recipes/grpo-desk.toml`), GRPO from it, and from the same
-checkpoint and for the same time more fine-tuning on the successes of its own episodes (`grpo-desk-control.toml`).
+All start from one checkpoint that leaves head-room: the first stages of `recipes/grpo-desk.toml`. A seed is that recipe's GRPO
+from there, and for the same time more fine-tuning on the successes of its own episodes (`grpo-desk-control.toml`).
 Tool calls per success count the calls of failed episodes too: what a success costs whoever pays for the calls.
 
-python benchmarks/grpo_desk.py --out result.json            # 50 minutes a seed, in runs/grpo; goes on where it stopped
+python benchmarks/grpo_desk.py --out result.json            # 40 minutes a seed, in runs/grpo; goes on where it stopped
 python benchmarks/grpo_desk.py --read --out result.json     # reads runs that are done
 """
 
@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -28,8 +26,12 @@ from quintain.comparison import read_evaluation
 from quintain.evaluation.behaviour import cost_of
 from quintain.evaluation.intervals import Difference, paired_difference
 from quintain.interface.episode import Episode
+from quintain.pipeline import run_recipe
+from quintain.recipe import load_recipe, recipe_from_table
+from quintain.stages import STAGES
 
 RECIPES = Path(__file__).parents[1] / "recipes"
+FIRST = ("demos", "sft")
 ARMS = {"before": "grpo/before", "GRPO": "grpo/after", "control": "control/after"}
 TARGETS = {
     "pass@1, GRPO - before": "at least +0.15, interval above 0",
@@ -46,25 +48,46 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
     if not options.read:
+        start = run_start(options.runs / "start")
         for seed in options.seeds:
-            run_seed(options.runs / f"seed-{seed}", seed)
+            run_seed(options.runs / f"seed-{seed}", seed, start)
     result = read(options.runs, options.seeds)
     show(result)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
-def run_seed(folder: Path, seed: int) -> None:
+def run_start(folder: Path) -> Path:
+    """The checkpoint all seeds start from."""
+    table = recipe_table("grpo-desk")
+    table["stages"] = [stage for stage in table["stages"] if stage["name"] in FIRST]
+    return run(table, folder) / "sft" / "model"
+
+
+def run_seed(folder: Path, seed: int, start: Path) -> None:
     """Both arms of a seed, one after the other; what is finished is skipped."""
-    folder.mkdir(parents=True, exist_ok=True)
     for arm, name in (("grpo", "grpo-desk"), ("control", "grpo-desk-control")):
-        text = (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
-        text = text.replace("\nseed = 1\n", f"\nseed = {seed}\n")
-        text = text.replace("runs/grpo-desk/sft/model", str((folder / "grpo" / "sft" / "model").resolve()))
-        recipe = folder / f"{arm}.toml"
-        recipe.write_text(text, encoding="utf-8")
-        command = [sys.executable, "-m", "quintain.cli", "run", str(recipe), "--out", str(folder / arm)]
-        subprocess.run(command, check=True)
+        table = recipe_table(name) | {"seed": seed}
+        table["model"]["base"] = str(start.resolve())
+        table["stages"] = [from_base(stage) for stage in table["stages"] if stage["name"] not in FIRST]
+        run(table, folder / arm)
+
+
+def recipe_table(name: str) -> dict[str, Any]:
+    """A recipe to be changed."""
+    return load_recipe(RECIPES / f"{name}.toml").model_dump(mode="json", exclude_none=True)
+
+
+def from_base(stage: dict[str, Any]) -> dict[str, Any]:
+    """A stage that used the SFT's model uses the base model, which is the same."""
+    return {key: value for key, value in stage.items() if value != "sft"}
+
+
+def run(table: dict[str, Any], folder: Path) -> Path:
+    """Runs what a table says; returns the run's folder."""
+    folder = folder.absolute()
+    run_recipe(recipe_from_table(table, str(folder)), "", RECIPES, folder, STAGES)
+    return folder
 
 
 def read(runs: Path, seeds: Sequence[int]) -> dict[str, Any]:

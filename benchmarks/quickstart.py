@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-TARGETS = {"base": ("at most", 0.05), "tuned": ("at least", 0.80), "minutes": ("at most", 10.0)}
+TARGETS = {"base": ("at most", 0.05), "practised": ("at least", 0.80), "minutes": ("at most", 10.0)}
 
 
 def main() -> None:
