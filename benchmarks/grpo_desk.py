@@ -1,7 +1,8 @@
 """GRPO against its control on the desk: several seeds, the same 192 held-out tasks, paired by task over all seeds.
 
-All start from one checkpoint that leaves head-room: the first stages of `recipes/grpo-desk.toml`. A seed is that recipe's GRPO
-from there, and for the same time more fine-tuning on the successes of its own episodes (`grpo-desk-control.toml`).
+All start from one checkpoint that leaves head-room: the first stages of `recipes/grpo-desk.toml`. A seed is that
+recipe's GRPO from there, and for the same time more fine-tuning on the successes of its own episodes
+(`grpo-desk-control.toml`).
 Tool calls per success count the calls of failed episodes too: what a success costs whoever pays for the calls.
 
 python benchmarks/grpo_desk.py --out result.json            # 40 minutes a seed, in runs/grpo; goes on where it stopped
