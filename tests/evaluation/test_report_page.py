@@ -65,6 +65,8 @@ def open_page(browser: webdriver.Chrome, address: str) -> None:
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(address)
+    # Curves are drawn once their place has a width, which a loaded machine may say some frames after the load.
+    browser.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(done))")
 
 
 def requests(browser: webdriver.Chrome) -> list[str]:
