@@ -96,8 +96,10 @@ def read(runs: Path, seeds: Sequence[int]) -> dict[str, Any]:
     before = played(runs / "start" / "before")
     found = {seed: arms(runs / f"seed-{seed}") for seed in seeds}
     pooled = {arm: [one[arm] for one in found.values() if arm in one] for arm in ARMS}
-    both = [one for one in found.values() if len(one) == len(ARMS)]
     differences = {"pass@1, GRPO - before": asdict(difference([before], pooled["GRPO"]))}
+    for seed, one in found.items():
+        differences[f"pass@1, GRPO - before, seed {seed}"] = asdict(difference([before], [one["GRPO"]]))
+    both = [one for one in found.values() if len(one) == len(ARMS)]
     if both:
         control, grpo = [one["control"] for one in both], [one["GRPO"] for one in both]
         differences["pass@1, GRPO - control"] = asdict(difference(control, grpo))
@@ -186,7 +188,9 @@ def show(result: dict[str, Any]) -> None:
     for name, one in result["differences"].items():
         value = one["estimate"]
         interval = f"[{value['low']:+.3f}, {value['high']:+.3f}]"
-        console.print(f"{name}: {value['value']:+.3f} {interval} (target: {TARGETS[name]})", highlight=False)
+        console.print(
+            f"{name}: {value['value']:+.3f} {interval} (target: {TARGETS.get(name, 'none')})", highlight=False
+        )
     for name, ratio in result["ratios"].items():
         console.print(f"{name}: {ratio:.3f} (target: {TARGETS[name]})", highlight=False)
 
