@@ -16,6 +16,7 @@ from typing import IO, Any
 
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
+from quintain.interface.files import replacing
 from quintain.interface.reading import JOURNAL
 from quintain.progress import say
 from quintain.recipe import Recipe, recipe_from_table
@@ -247,9 +248,5 @@ def write_json(path: Path, value: Any) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Writes a text file in one step, on disk when it returns."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)
+    with replacing(path) as file:
+        file.write(text.encode("utf-8"))

@@ -10,6 +10,7 @@ import orjson
 
 from quintain.curation.contamination import Item
 from quintain.interface.errors import InputError
+from quintain.interface.files import numbered_lines
 
 TEXT = (".txt", ".md", ".rst", ".html", ".htm", ".csv", ".tsv")
 RECORDS = (".jsonl", ".ndjson", ".json")
@@ -59,20 +60,17 @@ def _unescaped(text: str) -> Any:
 
 def _lines(file: Path) -> Iterator[Item]:
     """Texts of each line, or of the whole where the file is one JSON value."""
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
-            if not line.strip():
-                continue
-            where = f"{file}:{number}"
-            try:
-                record = orjson.loads(line)
-            except ValueError as error:
-                if number == 1 and file.suffix == ".json":
-                    yield from _whole(file)
-                elif line.endswith(b"\n"):
-                    raise InputError(f"{where}: not valid JSON: {error}") from None
-                return  # a journal's last line may be torn
-            yield from (Item(where, text) for text in texts_of(record) if len(text) >= SHORTEST)
+    for number, line in numbered_lines(file):
+        where = f"{file}:{number}"
+        try:
+            record = orjson.loads(line)
+        except ValueError as error:
+            if number == 1 and file.suffix == ".json":
+                yield from _whole(file)
+            elif line.endswith(b"\n"):
+                raise InputError(f"{where}: not valid JSON: {error}") from None
+            return  # a journal's last line may be torn
+        yield from (Item(where, text) for text in texts_of(record) if len(text) >= SHORTEST)
 
 
 def _whole(file: Path) -> Iterator[Item]:

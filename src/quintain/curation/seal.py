@@ -36,6 +36,7 @@ from quintain.curation.pools import (
 )
 from quintain.interface.canonical import canonical_json
 from quintain.interface.errors import InputError
+from quintain.interface.files import replacing
 from quintain.interface.tasks import Task, task_from_json
 
 if TYPE_CHECKING:
@@ -258,10 +259,5 @@ def _parsed(line: bytes, where: str) -> Opening:
 def _write(path: Path, data: bytes, mode: int) -> None:
     """Writes a file in one step, on disk when it returns."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(path.name + ".partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    with os.fdopen(descriptor, "wb") as file:
+    with replacing(path, mode) as file:
         file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(partial, path)

@@ -7,13 +7,14 @@ the toolset, or a plain text. One JSON line each; files are written and read as 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import Any, Self
 
 from quintain.interface.errors import InputError
+from quintain.interface.files import json_lines, replacing
 from quintain.interface.messages import Action, Call, Message, Observation, message
 
 Said = Message | Action | Observation
@@ -161,16 +162,8 @@ def read_samples(path: Path) -> Iterator[Sample]:
     """
     if not path.is_file():
         raise InputError(f"sample file not found: {path}")
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            where = f"{path}:{number}"
-            try:
-                record = json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"{where}: not valid JSON: {error}") from None
-            yield sample_from_json(record, where)
+    for number, record in json_lines(path):
+        yield sample_from_json(record, f"{path}:{number}")
 
 
 class SampleWriter:
@@ -186,8 +179,8 @@ class SampleWriter:
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._draft = self.path.with_name(self.path.name + ".partial")
-        self._file = self._draft.open("wb")
+        self._replacing = replacing(self.path)
+        self._file = self._replacing.__enter__()
         return self
 
     def add(self, sample: Sample) -> None:
@@ -196,13 +189,10 @@ class SampleWriter:
         self._file.write(line.encode("utf-8", "replace") + b"\n")
         self.count += 1
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        with self._file:
-            if kind is not None:
-                return
-            self._file.flush()
-            os.fsync(self._file.fileno())
-        os.replace(self._draft, self.path)
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._replacing.__exit__(kind, error, trace)
 
 
 def write_samples(path: Path, samples: Iterable[Sample]) -> int:

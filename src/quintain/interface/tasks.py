@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.interface.errors import InputError
+from quintain.interface.files import json_lines
 
 _FIELDS = ("id", "world", "prompt", "setup", "answer", "cluster", "template", "tags")
 
@@ -96,15 +97,8 @@ def load_tasks(path: Path) -> list[Task]:
         raise InputError(f"task file not found: {path}")
     tasks: list[Task] = []
     seen: dict[str, int] = {}
-    # bytes, because text lines also end at characters JSON strings may hold (U+2028, U+0085)
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
-        if not line.strip():
-            continue
+    for number, record in json_lines(path):
         where = f"{path}:{number}"
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise InputError(f"{where}: not valid JSON: {error}") from None
         if not isinstance(record, dict):
             raise InputError(f"{where}: a task is a JSON object, found {type(record).__name__}")
         task = task_from_json(record, where)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
+from quintain.interface.files import numbered_lines
 from quintain.interface.messages import Action, Call
 from quintain.interface.tools import Toolset
 from quintain.synthesis.recovery import Point
@@ -56,10 +57,8 @@ def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Toolset) 
     if not path.is_file():
         raise InputError(f"corrections not found: {path}")
     known = {episode.id: episode for episode in episodes}
-    for number, line in enumerate(path.read_bytes().split(b"\n"), start=1):
+    for number, line in numbered_lines(path):
         where = f"{path}:{number}"
-        if not line.strip():
-            continue
         one = _correction(line, where)
         if one.episode not in known:
             continue
