@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial.distance import jensenshannon
 
-from quintain.interface.tasks import Task
+from quintain.interface.tasks import Task, tag_value
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class Distance:
 
 
 def _tag(prefix: str) -> Callable[[Task], str]:
-    return lambda task: next((tag.removeprefix(prefix) for tag in task.tags if tag.startswith(prefix)), "")
+    return lambda task: tag_value(task.tags, prefix) or ""
 
 
 FACETS: Mapping[str, Callable[[Task], str]] = {

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from quintain.curation.config import CurationConfig
 from quintain.interface.episode import Episode
 from quintain.interface.failures import recovered
+from quintain.interface.tasks import tag_value
 
 UNDETERMINED = "und"
 """Language of an episode without a `lang:` tag (ISO 639-2)."""
@@ -28,7 +29,8 @@ def family_of(episode: Episode) -> str:
 
 def language_of(episode: Episode) -> str:
     """The tag `lang:...` of its task."""
-    return next((tag.removeprefix("lang:") for tag in episode.tags if tag.startswith("lang:")), UNDETERMINED)
+    found = tag_value(episode.tags, "lang:")
+    return UNDETERMINED if found is None else found
 
 
 @dataclass(slots=True)

@@ -19,6 +19,7 @@ from quintain.evaluation.intervals import Difference, Estimate, mean_interval, p
 from quintain.evaluation.recovery import Recovery, recovery_of
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
+from quintain.interface.tasks import tag_value
 
 HELD_OUT_TAG = "held_out_template"
 """Tag of tasks whose template appears in no training data."""
@@ -173,11 +174,11 @@ def summarise(episodes: Sequence[Episode], planned: int, contaminated: Collectio
     return EvalSummary(
         overall=_slice(episodes, planned),
         bootstrap=bootstrap_interval(avg_at_k(trials), clusters) if trials else None,
-        by_language=_slices(episodes, _tag_value("lang:")),
+        by_language=_slices(episodes, lambda episode: tag_value(episode.tags, "lang:")),
         by_template=_slices(episodes, lambda episode: episode.template or "(none)"),
         by_held_out=_slices(episodes, lambda episode: "held_out" if HELD_OUT_TAG in episode.tags else "seen"),
         by_turns=_slices(scored, lambda episode: _depth(len(episode.turns)), order=_leading_number),
-        by_hops=_slices(episodes, _tag_value("hops:"), order=_leading_number),
+        by_hops=_slices(episodes, lambda episode: tag_value(episode.tags, "hops:"), order=_leading_number),
         by_contamination=_slices(episodes, lambda one: "contaminated" if one.id in contaminated else "clean"),
         outcomes=_outcomes(episodes),
         cost=cost_of(scored),
@@ -252,13 +253,6 @@ def _slices(
         if name is not None:
             groups.setdefault(name, []).append(episode)
     return {name: _slice(groups[name], len(groups[name])) for name in sorted(groups, key=order)}
-
-
-def _tag_value(prefix: str) -> Callable[[Episode], str | None]:
-    def value(episode: Episode) -> str | None:
-        return next((tag.removeprefix(prefix) for tag in episode.tags if tag.startswith(prefix)), None)
-
-    return value
 
 
 def _depth(turns: int) -> str:

@@ -87,6 +87,11 @@ def _prompt_of(messages: Any, where: str) -> str:
     raise InputError(f"{where}: 'messages' must hold exactly one user message with text")
 
 
+def tag_value(tags: Iterable[str], prefix: str) -> str | None:
+    """What follows a prefix in the first tag that has it, as `en` in `lang:en`; None if none has."""
+    return next((tag.removeprefix(prefix) for tag in tags if tag.startswith(prefix)), None)
+
+
 def load_tasks(path: Path) -> list[Task]:
     """Reads a JSON Lines file of tasks.
 
