@@ -11,9 +11,14 @@ from quintain.interface.files import json_lines, numbered_lines, replacing
 def test_an_error_while_a_file_is_written_leaves_the_old_one(tmp_path: Path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(OSError, match="disk is full"), replacing(path) as file:
-        file.write(b"half of the n")
-        raise OSError("disk is full")
+
+    def fail() -> None:
+        with replacing(path) as file:
+            file.write(b"half of the n")
+            raise OSError("disk is full")
+
+    with pytest.raises(OSError, match="disk is full"):
+        fail()
     assert path.read_text() == "old"
 
 

@@ -72,3 +72,9 @@ def recipe_file(tmp_path: Path, model_folder: Path) -> Path:
     path = home / "recipe.toml"
     path.write_text(RECIPE.format(model=model_folder), encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where a run goes."""
+    return tmp_path / "run"

@@ -12,17 +12,7 @@ from quintain.commands import run
 from quintain.curation.seal import log_path, openings, read_key, read_log
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "run"
-
-
-def edit(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
+from recipe_edits import edit
 
 
 @pytest.fixture

@@ -15,19 +15,9 @@ from quintain.interface.errors import InfraError, InputError
 from quintain.reporting import report
 from quintain.stages import read_metrics
 from quintain.training.checkpoint import atomic_folder
+from recipe_edits import edit
 
 NO_TOOL = "    @tool\n"
-
-
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "run"
-
-
-def edit(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from quintain.commands import run
 from quintain.interface.errors import InputError
 from quintain.interface.sample import Sample, write_samples
+from recipe_edits import set_stages
 
 STAGES = """
 [[stages]]
@@ -42,8 +43,7 @@ rope = { theta = 20000.0 }
 
 @pytest.fixture
 def two_stages(recipe_file):
-    text = recipe_file.read_text()
-    recipe_file.write_text(text[: text.index("[[stages]]")] + STAGES)
+    set_stages(recipe_file, STAGES)
     (recipe_file.parent / "texts").mkdir()
     for number in range(4):
         (recipe_file.parent / "texts" / f"{number}.txt").write_text(

@@ -12,6 +12,7 @@ from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
 from quintain.interface.sample import read_samples
 from quintain.synthesis.has import shown_observations
+from recipe_edits import set_stages
 
 STAGES = """
 [[stages]]
@@ -36,8 +37,7 @@ train = { context = 1024, microbatch_tokens = 1024, batch_tokens = 1024, learnin
 
 @pytest.fixture
 def told(recipe_file):
-    text = recipe_file.read_text()
-    recipe_file.write_text(text[: text.index("[[stages]]")] + STAGES)
+    set_stages(recipe_file, STAGES)
     return recipe_file
 
 

@@ -7,6 +7,7 @@ import pytest
 from quintain.commands import run
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
+from recipe_edits import set_stages
 
 FAULTS = '[faults.rough]\nepisodes = 1.0\nrate = 1.0\nkinds = { server_error = 1 }\n\n[[stages]]\nkind = "rollout"'
 
@@ -14,9 +15,8 @@ FAULTS = '[faults.rough]\nepisodes = 1.0\nrate = 1.0\nkinds = { server_error = 1
 @pytest.fixture
 def faulted(recipe_file):
     """Two stages: the oracle plays with and without faults."""
-    text = recipe_file.read_text()
-    clean = text[: text.index("[[stages]]")] + '[[stages]]\nkind = "rollout"\nname = "clean"\npool = "train"\n\n'
-    recipe_file.write_text(clean + FAULTS + '\nname = "faulted"\npool = "train"\nfaults = "rough"\n')
+    clean = '[[stages]]\nkind = "rollout"\nname = "clean"\npool = "train"\n\n'
+    set_stages(recipe_file, clean + FAULTS + '\nname = "faulted"\npool = "train"\nfaults = "rough"\n')
     return recipe_file
 
 

@@ -18,11 +18,6 @@ from quintain.interface.errors import InputError, InterfaceDrift
 from quintain.reporting import report
 
 
-@pytest.fixture
-def folder(tmp_path):
-    return tmp_path / "run"
-
-
 def test_a_recipe_runs_every_stage_and_writes_a_report(recipe_file, folder):
     result = run(recipe_file, folder)
     assert list(result["stages"]) == ["base", "demos", "sft", "tuned"]

@@ -12,6 +12,7 @@ from quintain.pretraining import loss_figures
 from quintain.recipe import load_recipe
 from quintain.studies import STUDIES, study
 from quintain.study import expand
+from recipe_edits import set_stages
 
 STAGES = """
 [[stages]]
@@ -57,8 +58,7 @@ sampling = { max_tokens = 4 }
 
 @pytest.fixture
 def small(recipe_file):
-    text = recipe_file.read_text()
-    recipe_file.write_text(text[: text.index("[[stages]]")] + STAGES)
+    set_stages(recipe_file, STAGES)
     facts = "Capital: N'Djamena. Population: 17179740. Area: 1284000. Currency: Franc. Region: Middle Africa."
     (recipe_file.parent / "chad.txt").write_text(facts)
     rivers = [json.dumps({"text": f"River {number} runs to the sea."}) for number in range(60)]

@@ -10,6 +10,7 @@ from quintain.commands import run
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
 from quintain.interface.failures import recovered
+from recipe_edits import edit, set_stages
 
 STAGES = """
 [faults.rough]
@@ -45,10 +46,9 @@ train = { learning_rate = 1e-3, batch_trajectories = 8, epochs = 1 }
 
 @pytest.fixture
 def recovering(recipe_file):
-    text = recipe_file.read_text()
-    recipe_file.write_text(
-        text[: text.index("[[stages]]")].replace("count = 12", "count = 6").replace("turns = 3", "turns = 6") + STAGES
-    )
+    edit(recipe_file, "count = 12", "count = 6")
+    edit(recipe_file, "turns = 3", "turns = 6")
+    set_stages(recipe_file, STAGES)
     return recipe_file
 
 

@@ -13,6 +13,7 @@ from quintain.recipe import load_recipe
 from quintain.studies import STUDIES, study
 from quintain.study import cost, expand
 from quintain.training.sft import shuffled, steps_of
+from recipe_edits import edit, set_stages
 
 STAGES = """
 [faults.rough]
@@ -65,8 +66,8 @@ sampling = { max_tokens = 4 }
 
 @pytest.fixture
 def small(recipe_file):
-    text = recipe_file.read_text()
-    recipe_file.write_text(text[: text.index("[[stages]]")].replace("turns = 3", "turns = 6") + STAGES)
+    edit(recipe_file, "turns = 3", "turns = 6")
+    set_stages(recipe_file, STAGES)
     return recipe_file
 
 
