@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -102,6 +103,20 @@ async def within(seconds: float, condition: Callable[[], bool]) -> None:
             await asyncio.sleep(0.001)
 
 
+async def together(engine: LocalEngine, *calls: Awaitable[Generation]) -> list[Generation]:
+    """Runs calls that reach the engine as one batch: its thread is held until all of them are queued."""
+    gate = threading.Event()
+
+    def hold() -> None:
+        gate.wait(10)
+
+    engine._send(hold)
+    tasks = [asyncio.ensure_future(call) for call in calls]
+    await within(10, lambda: engine._inbox.qsize() >= len(calls))
+    gate.set()
+    return await asyncio.gather(*tasks)
+
+
 async def test_it_is_an_engine() -> None:
     async with engine_of(tiny()) as engine:
         assert isinstance(engine, Engine)
@@ -185,7 +200,7 @@ async def test_members_of_a_group_and_later_turns_compute_only_what_is_new() -> 
             engine.generate(PROMPT, session=f"s{index}", group="g", sampling=Sampling(max_tokens=1, seed=index))
             for index in range(8)
         )
-        first = await asyncio.gather(*group)
+        first = await together(engine, *group)
         assert engine.stats.computed == len(PROMPT)
         await engine.generate(
             [*PROMPT, *first[0].ids, 1, 2, 3], session="s0", group="g", sampling=Sampling(max_tokens=1)
@@ -200,8 +215,8 @@ async def test_sessions_with_the_same_tokens_are_computed_once_until_they_part()
     model = tiny()
     async with engine_of(model) as engine:
         sampling = Sampling(max_tokens=10, temperature=0)
-        found = await asyncio.gather(
-            *(engine.generate(PROMPT, session=f"s{index}", group="g", sampling=sampling) for index in range(8))
+        found = await together(
+            engine, *(engine.generate(PROMPT, session=f"s{index}", group="g", sampling=sampling) for index in range(8))
         )
         assert len({generation.ids for generation in found}) == 1
         assert engine.stats.computed == len(PROMPT) + 9
