@@ -37,7 +37,7 @@ from typing import Any
 from quintain.curation.contamination import Item, Scanner
 from quintain.curation.leak_index import LeakIndex
 from quintain.interface.tasks import Task
-from quintain.reporting import machine
+from quintain.pipeline.reporting import machine
 from quintain.worlds.desk.phrases import QUESTIONS
 from quintain.worlds.desk.tasks import generate
 

@@ -28,7 +28,7 @@ from quintain.interface.generation import Generation
 from quintain.interface.messages import Action, Call, Observation, Turn, message
 from quintain.interface.reading import JOURNAL
 from quintain.interface.records import episode_records
-from quintain.reporting import machine
+from quintain.pipeline.reporting import machine
 
 WORDS = [
     f"{first}{second}" for first in "bdfgklmnprst" for second in ("ar", "el", "in", "om", "ud", "ast", "ent", "ion")

@@ -23,13 +23,13 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from quintain.comparison import read_evaluation
 from quintain.evaluation.behaviour import cost_of
 from quintain.evaluation.intervals import Difference, paired_difference
 from quintain.interface.episode import Episode
-from quintain.pipeline import run_recipe
+from quintain.pipeline.comparison import read_evaluation
+from quintain.pipeline.run import run_recipe
+from quintain.pipeline.stages import STAGES
 from quintain.recipe import load_recipe, recipe_from_table
-from quintain.stages import STAGES
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 FIRST = ("demos", "sft", "before")

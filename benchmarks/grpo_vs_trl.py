@@ -34,11 +34,11 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from quintain.commands import recipes_folder
+from quintain.commands.commands import recipes_folder
 from quintain.interface.messages import message
 from quintain.interface.tasks import Task, save_tasks
+from quintain.pipeline.workshop import Workshop
 from quintain.recipe import GRPOStage, Recipe, load_recipe, recipe_from_table
-from quintain.workshop import Workshop
 
 Job = dict[str, Any]
 Row = dict[str, Any]
@@ -53,7 +53,7 @@ COUNTS = ("prompt", "generated", "observation", "turns", "calls")
 def quintain_speed(job: Job) -> Row:
     """One step of the GRPO stage on the job's tasks; the figures are those of its own metrics and journal."""
     from quintain.harness.journal import read_journal
-    from quintain.reinforcement import grpo
+    from quintain.pipeline.grpo import grpo
 
     home = Path(job["tasks"]).parent
     recipe = recipe_from_table(stage_table(job), "benchmark")
@@ -165,8 +165,8 @@ SIDES = {"speed": quintain_speed, "memory": quintain_memory}
 
 def fine_tuned(folder: Path) -> Path:
     """Runs the recipe up to its fine-tuning."""
-    from quintain.pipeline import run_recipe
-    from quintain.stages import STAGES
+    from quintain.pipeline.run import run_recipe
+    from quintain.pipeline.stages import STAGES
 
     table = load_recipe(RECIPE).model_dump(mode="json", exclude_none=True)
     last = next(index for index, stage in enumerate(table["stages"]) if stage["kind"] == "sft")

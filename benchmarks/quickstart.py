@@ -23,7 +23,7 @@ def main() -> None:
     if options.run is not None:
         result = read(options.run)
     else:
-        from quintain.commands import quickstart
+        from quintain.commands.commands import quickstart
 
         with tempfile.TemporaryDirectory() as scratch:
             quickstart(Path(scratch) / "run", None)

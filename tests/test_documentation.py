@@ -14,12 +14,12 @@ from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
 from quintain import recipe as recipes
-from quintain import recipe_tables
 from quintain.curation.config import CurationConfig
 from quintain.inference.endpoint_config import EndpointConfig, ExampleSection, PromptConfig
 from quintain.interface.dialects import NAMES
 from quintain.interface.records import SCHEMA
-from quintain.recipe_tables import ProbeSection
+from quintain.recipe import tables
+from quintain.recipe.tables import ProbeSection
 from quintain.synthesis.config import FASConfig, TeacherConfig
 from quintain.training.config import CPTConfig, RopeConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
@@ -100,8 +100,8 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.BudgetSection: "`[budget]`",
     recipes.FaultsSection: "`[faults.NAME]`",
     recipes.PoolSection: "`[pools.NAME]`",
-    recipe_tables.PlanSection: "`[plan]`",
-    recipe_tables.ShapeSection: "`[plan.shape]`",
+    tables.PlanSection: "`[plan]`",
+    tables.ShapeSection: "`[plan.shape]`",
     recipes.SamplingSection: "`sampling` of a stage",
     recipes.RolloutStage: '`kind = "rollout"`',
     recipes.HASStage: '`kind = "has"`',

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from quintain import Budget, Harness
-from quintain.commands import run
+from quintain.commands.commands import run
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import load_tasks
-from quintain.user_code import load_world
+from quintain.recipe.user_code import load_world
 
 TILL = Path(__file__).parents[1] / "examples" / "till"
 

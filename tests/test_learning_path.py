@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from quintain.cli import main
+from quintain.cli.main import main
 
 DOCS = Path(__file__).parents[1] / "docs"
 

@@ -12,8 +12,8 @@ import urllib.request
 
 import pytest
 
-from quintain.cli import main
-from quintain.commands import recipes_folder
+from quintain.cli.main import main
+from quintain.commands.commands import recipes_folder
 from quintain.inference.models import cache_folder, inspect_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from curation_episodes import answered, called, episode, malformed, write_journal
 
-from quintain.cli import main
+from quintain.cli.main import main
 from quintain.curation.config import CurationConfig
 from quintain.curation.curate import curate
 from quintain.curation.exporting import export

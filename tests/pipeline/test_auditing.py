@@ -7,8 +7,8 @@ import shutil
 
 import pytest
 
-from quintain.cli import main
-from quintain.commands import run
+from quintain.cli.main import main
+from quintain.commands.commands import run
 from quintain.curation.seal import log_path, openings, read_key, read_log
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError

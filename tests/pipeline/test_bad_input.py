@@ -8,12 +8,12 @@ import shutil
 import pytest
 from safetensors import SafetensorError
 
-from quintain.chat import _questions
-from quintain.cli import main
-from quintain.commands import evaluate, run
+from quintain.cli.main import main
+from quintain.commands.chat import _questions
+from quintain.commands.commands import evaluate, run
 from quintain.interface.errors import InfraError, InputError
-from quintain.reporting import report
-from quintain.stages import read_metrics
+from quintain.pipeline.reporting import report
+from quintain.pipeline.stages import read_metrics
 from quintain.training.checkpoint import atomic_folder
 from recipe_edits import edit
 

@@ -8,11 +8,11 @@ import sys
 
 import pytest
 
-from quintain.cli import main, make_parser
+from quintain.cli.main import main, make_parser
 
 
 def quintain(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "quintain.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "quintain.cli.main", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, input=stdin)
 
 
@@ -33,7 +33,8 @@ def test_every_command_explains_itself(command, capsys):
 
 def test_help_loads_no_model_library():
     code = (
-        "import sys; from quintain.cli import make_parser; make_parser().format_help(); print('torch' in sys.modules)"
+        "import sys; from quintain.cli.main import make_parser; "
+        "make_parser().format_help(); print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -8,7 +8,7 @@ import re
 import pytest
 
 import loopback
-from quintain.cli import main
+from quintain.cli.main import main
 
 
 def adds_if(condition):

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from quintain.cli import main
-from quintain.doctor import examine, some_tasks
+from quintain.cli.main import main
+from quintain.doctor.doctor import examine, some_tasks
 from quintain.interface.tasks import Task
 
 

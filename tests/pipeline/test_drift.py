@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from quintain.cli import main
-from quintain.commands import evaluate, run
+from quintain.cli.main import main
+from quintain.commands.commands import evaluate, run
 from quintain.interface.errors import InterfaceDrift
 from quintain.recipe import load_recipe
 

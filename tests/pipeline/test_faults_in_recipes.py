@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quintain.commands import run
+from quintain.commands.commands import run
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
 from recipe_edits import set_stages

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from quintain.commands import run
+from quintain.commands.commands import run
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
 

@@ -15,13 +15,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "curation"))
 
 from curation_episodes import answered, called, episode
 
-from quintain.cli import main
-from quintain.commands import run
-from quintain.comparison import Measured
-from quintain.inspecting import export_inspect, inspect_log
+from quintain.cli.main import main
+from quintain.commands.commands import run
+from quintain.commands.inspecting import export_inspect, inspect_log
 from quintain.interface.episode import Outcome, Usage, Verdict
 from quintain.interface.messages import Action, Turn
 from quintain.interface.tasks import Task
+from quintain.pipeline.comparison import Measured
 
 TASKS = {name: Task(name, "desk", "?", answer="42") for name in ("t1", "t2")}
 
@@ -82,7 +82,7 @@ def test_messages_keep_calls_errors_and_thoughts(log):
 def test_inspects_own_package_lists_and_reads_the_log_of_a_run(measured, tmp_path, monkeypatch):
     """What `inspect view` does first: find the logs of a folder, and read them."""
     reader = pytest.importorskip("inspect_ai.log", reason="`pip install inspect-ai`")
-    monkeypatch.setattr("quintain.inspecting.read_evaluation", lambda path: measured)
+    monkeypatch.setattr("quintain.commands.inspecting.read_evaluation", lambda path: measured)
     export_inspect(Path("runs/mine/tuned"), tmp_path / "logs")
     (found,) = reader.list_eval_logs(str(tmp_path / "logs"))
     read = reader.read_eval_log(found)

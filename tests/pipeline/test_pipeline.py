@@ -12,10 +12,10 @@ import time
 
 import pytest
 
-from quintain.commands import check_tools, evaluate, lock_tools, run
+from quintain.commands.commands import check_tools, evaluate, lock_tools, run
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError, InterfaceDrift
-from quintain.reporting import report
+from quintain.pipeline.reporting import report
 
 
 def test_a_recipe_runs_every_stage_and_writes_a_report(recipe_file, folder):
@@ -54,7 +54,7 @@ def test_a_changed_stage_runs_again_and_the_old_result_is_kept(recipe_file, fold
 def test_a_run_killed_in_any_stage_goes_on_and_ends_as_if_never_killed(recipe_file, folder, tmp_path):
     whole = tmp_path / "whole"
     run(recipe_file, whole)
-    command = [sys.executable, "-m", "quintain.cli", "run", str(recipe_file), "--out", str(folder)]
+    command = [sys.executable, "-m", "quintain.cli.main", "run", str(recipe_file), "--out", str(folder)]
     for stage in ("base", "sft", "tuned"):
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         manifest = folder / stage / "manifest.json"
@@ -88,7 +88,7 @@ def test_changed_tools_stop_a_run_with_the_difference_in_words(recipe_file, fold
     world = recipe_file.parent / "counter.py"
     world.write_text(world.read_text().replace("a: int, b: int", "a: int, b: int, c: int = 0"))
     drifted = subprocess.run(
-        [sys.executable, "-m", "quintain.cli", "run", str(recipe_file), "--out", str(folder)],
+        [sys.executable, "-m", "quintain.cli.main", "run", str(recipe_file), "--out", str(folder)],
         capture_output=True,
         text=True,
     )
@@ -198,7 +198,7 @@ def test_evaluations_are_compared_on_their_own_pool_whatever_runs_between_them(r
 
 def test_two_evaluations_without_a_common_scored_task_are_not_compared():
     from quintain.interface.episode import Episode, Outcome, Usage, Verdict
-    from quintain.reporting import _comparisons
+    from quintain.pipeline.reporting import _comparisons
 
     def scored(task: str) -> Episode:
         return Episode(task, task, task, "w", "a", (), (), Outcome("answered"), Verdict(True), Usage())

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quintain.cli import main
-from quintain.commands import plan_run, recipes_folder
-from quintain.interface.errors import InputError
-from quintain.recipe_tables import ShapeSection
-from quintain.shape import (
+from quintain.cli.main import main
+from quintain.commands.commands import plan_run, recipes_folder
+from quintain.commands.shape import (
     forward_flops,
     kv_bytes,
     lora_parameters,
@@ -17,6 +15,8 @@ from quintain.shape import (
     training_bytes,
     training_flops,
 )
+from quintain.interface.errors import InputError
+from quintain.recipe.tables import ShapeSection
 from quintain.training.lora import add_lora
 from tiny import tiny_model
 

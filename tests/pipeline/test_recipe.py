@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quintain.commands import recipes_folder, scaled
+from quintain.commands.commands import recipes_folder, scaled
 from quintain.interface.errors import InputError
 from quintain.recipe import load_recipe
 

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from quintain.cli import main
-from quintain.commands import recipes_folder
+from quintain.cli.main import main
+from quintain.commands.commands import recipes_folder
 from quintain.interface.errors import InputError
 from quintain.recipe import load_recipe
-from quintain.studies import STUDIES, study
-from quintain.study import cost, expand
+from quintain.studies.studies import STUDIES, study
+from quintain.studies.study import cost, expand
 from quintain.training.sft import shuffled, steps_of
 from recipe_edits import edit, set_stages
 

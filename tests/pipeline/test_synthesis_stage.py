@@ -8,7 +8,7 @@ import re
 import pytest
 
 from loopback import serve
-from quintain.cli import main
+from quintain.cli.main import main
 from quintain.interface.errors import InputError
 from quintain.interface.sample import read_samples
 from quintain.recipe import load_recipe

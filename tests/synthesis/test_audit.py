@@ -8,9 +8,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from quintain import judge_audit
-from quintain.cli import main
-from quintain.judge_audit import PRECISION, RECALL, desk_cases
+from quintain.cli.main import main
+from quintain.commands import judge_audit
+from quintain.commands.judge_audit import PRECISION, RECALL, desk_cases
 from quintain.synthesis.audit import wording as audit_wording
 from quintain.synthesis.audit.measure import summarise
 from quintain.synthesis.fas import Spent

@@ -1,0 +1,78 @@
+"""The command line of `import`, `curate` and `export`."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+EXCHANGED = ("messages", "sharegpt", "atif")
+"""Formats of trajectories that are read and written."""
+
+
+def add_exchange(commands: Any) -> None:
+    """Adds the three commands."""
+    one = commands.add_parser(
+        "import",
+        help="other programs' trajectories become a journal to curate and train on",
+        description="Reads conversations with `messages` and `tools` (OpenAI, TRL), ShareGPT or ATIF into a folder for "
+        "a curate stage to name under `imports`. What can't be read without guessing is listed there with its line.",
+    )
+    one.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="JSON Lines or JSON; a folder: its *.json files"
+    )
+    one.add_argument("--format", choices=EXCHANGED, default="messages", help="default: messages")
+    one.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="a new folder")
+    one.add_argument("--verdict", choices=("success", "failure"), default=None, help="of records that state none")
+    one.add_argument("--strict", action="store_true", help="stop at the first record that can't be read")
+    one.set_defaults(command=_import)
+
+    one = commands.add_parser(
+        "curate",
+        help="choose what is learnt from episodes, without a recipe",
+        description="Does what a curate stage does, with folders of episodes: checks, filters, duplicates, caps, "
+        "balance, the share of failures and the loss mask. `quintain export` writes the result for other trainers.",
+    )
+    one.add_argument(
+        "folders", type=Path, nargs="+", metavar="FOLDER", help="RUN/STAGE, or a folder of `quintain import`"
+    )
+    one.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="for lessons.jsonl, rejected.jsonl")
+    one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of `mix`, as in a recipe")
+    one.set_defaults(command=_curate)
+
+    one = commands.add_parser(
+        "export",
+        help="write episodes, or what a curate stage chose, for other programs",
+        description="Writes the episodes of a stage's folder or of an import, or the lessons of a curate stage with a "
+        "`weight` of 0 at each assistant message that carries no loss.",
+    )
+    one.add_argument("folder", type=Path, metavar="FOLDER", help="RUN/STAGE, or a folder of `quintain import`")
+    one.add_argument(
+        "--format",
+        choices=(*EXCHANGED, "inspect"),
+        default="messages",
+        help="default: messages; inspect: an evaluation's log",
+    )
+    one.add_argument("--out", type=Path, required=True, metavar="FILE", help="a new file (for atif: a new folder)")
+    one.set_defaults(command=_export)
+
+
+def _import(options: argparse.Namespace) -> int:
+    from quintain.commands.exchange import import_trajectories
+
+    print(import_trajectories(options.files, options.format, options.out, options.verdict, options.strict))
+    return 0
+
+
+def _curate(options: argparse.Namespace) -> int:
+    from quintain.commands.exchange import curate_folders
+
+    print(curate_folders(options.folders, options.set, options.out))
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    from quintain.commands.exchange import export_trajectories
+
+    print(export_trajectories(options.folder, options.format, options.out))
+    return 0

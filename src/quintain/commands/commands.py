@@ -1,0 +1,203 @@
+"""What the commands do, without the command line: also the way to use Quintain from a notebook."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from quintain.commands.rescoring import rescore as judge_again
+from quintain.commands.rescoring import stored_budget, stored_stage
+from quintain.interface.errors import InputError
+from quintain.pipeline.reporting import report
+from quintain.pipeline.run import Finished, StageFunction, run_recipe
+from quintain.pipeline.stages import STAGES
+from quintain.pipeline.workshop import LOCK, Workshop
+from quintain.progress import say
+from quintain.recipe import TRAINING, Recipe, load_recipe, read_toml, recipe_from_table
+
+QUICKSTART_MINUTES = 10
+"""What the quickstart recipe takes on 2 cores, after installation."""
+
+
+def run(path: Path, folder: Path | None, accept_drift: bool = False) -> dict[str, Any]:
+    """Runs a recipe into a folder (`runs/NAME` by default), resuming what is there.
+
+    Args:
+        path: the recipe.
+        folder: of the run.
+        accept_drift: go on with a base model that was trained on another interface.
+
+    Raises:
+        InputError: the recipe or its inputs are wrong.
+    """
+    recipe = load_recipe(path)
+    text = path.read_text(encoding="utf-8")
+    return _run(recipe, text, path.parent, folder or Path("runs") / recipe.name, accept_drift)
+
+
+def plan_run(path: Path) -> dict[str, Any]:
+    """What a recipe asks for: tokens, steps, memory and hours of every stage. Nothing is run.
+
+    Raises:
+        InputError: the recipe is wrong, or its model's dimensions are not known here.
+    """
+    from quintain.commands.plan import plan
+
+    return plan(load_recipe(path))
+
+
+def quickstart(folder: Path, minutes: float | None) -> dict[str, Any]:
+    """Runs the quickstart recipe, scaled to about `minutes`."""
+    path = recipes_folder() / "quickstart.toml"
+    recipe = load_recipe(path)
+    if minutes is not None:
+        recipe = scaled(recipe, minutes / QUICKSTART_MINUTES)
+    return _run(recipe, path.read_text(encoding="utf-8"), path.parent, folder)
+
+
+def evaluate(
+    path: Path,
+    model: str | None,
+    pool: str,
+    samples: int,
+    folder: Path,
+    *,
+    endpoint: dict[str, Any] | None = None,
+    prompt: Path | None = None,
+    accept_drift: bool = False,
+) -> dict[str, Any]:
+    """Measures one model on a pool of a recipe.
+
+    Args:
+        path: the recipe.
+        model: path or hub id; None for the recipe's base model.
+        pool: name of the pool.
+        samples: episodes per task.
+        folder: of the run.
+        endpoint: keys of an `endpoint` table: a model behind a server is measured instead.
+        prompt: a TOML file with what the endpoint is told, as a `prompt` table.
+        accept_drift: go on with a model that was trained on another interface; its record is compared.
+
+    Raises:
+        InputError: the recipe, the prompt file or the endpoint is wrong, or both kinds of model are given.
+    """
+    table = load_recipe(path).model_dump(mode="json", exclude_none=True)
+    if model is not None and endpoint is not None:
+        raise InputError("give either --model or --agent: one agent is measured at a time")
+    if model is not None:
+        table["model"]["base"] = model
+    stage: dict[str, Any] = {"kind": "eval", "name": "eval", "pool": pool, "samples": samples}
+    if endpoint is not None:
+        # a server's model may write far more than a small one in this process
+        stage |= {"endpoint": endpoint, "sampling": {"max_tokens": 1024}}
+    if prompt is not None:
+        stage["prompt"] = read_toml(prompt, "prompt file not found")
+    table["stages"] = [stage]
+    table["targets"] = []  # they are about the recipe's own stages
+    text = path.read_text(encoding="utf-8")
+    return _run(recipe_from_table(table, str(path)), text, path.parent, folder, accept_drift)
+
+
+def rescore(path: Path, stored: Path, pool: str, folder: Path) -> dict[str, Any]:
+    """Judges the episodes of a stored evaluation again, by a recipe's world as it is now, without the model.
+
+    Args:
+        path: the recipe.
+        stored: RUN/STAGE of a finished evaluation; it is only read.
+        pool: pool of the recipe that holds its tasks.
+        folder: of a new run.
+
+    Raises:
+        InputError: there is no such evaluation, its tasks are not in the pool, or `folder` holds a run already.
+    """
+    samples = stored_stage(stored)["stage"]["samples"]
+    if (folder / "eval").exists():
+        raise InputError(f"{folder} holds an evaluation already; give another --out")
+    table = load_recipe(path).model_dump(mode="json", exclude_none=True)
+    table["budget"] = stored_budget(stored)
+    table["stages"] = [{"kind": "eval", "name": "eval", "pool": pool, "samples": samples}]
+    table["targets"] = []
+    home = stored.absolute()
+    stages = {**STAGES, "eval": lambda workshop, stage, out: judge_again(workshop, stage, out, home)}
+    text = path.read_text(encoding="utf-8")
+    return _run(recipe_from_table(table, str(path)), text, path.parent, folder, stages=stages)
+
+
+def _run(
+    recipe: Recipe,
+    text: str,
+    home: Path,
+    folder: Path,
+    accept_drift: bool = False,
+    stages: dict[str, StageFunction] = STAGES,
+) -> dict[str, Any]:
+    say(f"run folder: {folder}")
+    folder = folder.absolute()  # a world may change the working directory
+    done = run_recipe(recipe, text, home.resolve(), folder, stages, accept_drift)
+    json_path, html_path = report(folder)
+    lines = [f"{one.name:<12} {one.seconds:>6.0f} s  {one.result.get('line', '')}" for one in done]
+    lines += [line for one in done for line in one.result.get("drift", ())]
+    return {
+        "run": str(folder),
+        "report": str(json_path),
+        "stages": {one.name: _stage_json(one) for one in done},
+        "lines": [*lines, f"report: {html_path}"],
+    }
+
+
+def _stage_json(one: Finished) -> dict[str, Any]:
+    return {"kind": one.kind, "seconds": round(one.seconds, 1), **one.result}
+
+
+def scaled(recipe: Recipe, factor: float) -> Recipe:
+    """The same recipe with tasks and training time scaled by `factor`.
+
+    Raises:
+        InputError: too little is left to train or to measure.
+    """
+    if not factor * QUICKSTART_MINUTES >= 1:  # also what is no number
+        raise InputError(f"{factor * QUICKSTART_MINUTES:g} minutes is too short; give at least 1")
+    return shrunk(recipe, factor)
+
+
+def shrunk(recipe: Recipe, factor: float) -> Recipe:
+    """The same recipe with tasks and training scaled by `factor`, however little is left."""
+    table = recipe.model_dump(mode="json", exclude_none=True)
+    for pool in table["pools"].values():
+        if "split" in pool:
+            pool["count"] = max(8, round(pool["count"] * min(1.0, factor)))
+    for stage in table["stages"]:
+        if stage["kind"] in TRAINING and stage["train"].get("seconds"):
+            stage["train"]["seconds"] *= factor
+        if stage["kind"] == "sft" and stage["train"].get("tokens"):
+            stage["train"]["tokens"] = max(1, round(stage["train"]["tokens"] * factor))
+        if stage["kind"] == "cpt":
+            stage["tokens"] = {source: max(1, round(tokens * factor)) for source, tokens in stage["tokens"].items()}
+    return recipe_from_table(table, recipe.name)
+
+
+def recipes_folder() -> Path:
+    """Where the recipes are: inside the installed package, or in the source tree."""
+    package = Path(__file__).parents[1]
+    packaged = package / "_recipes"
+    return packaged if packaged.is_dir() else package.parents[1] / "recipes"
+
+
+def lock_tools(recipe_path: Path, lock: Path | None) -> str:
+    """Writes `tools.lock` for a recipe's world; returns what was done in one line."""
+    workshop, path = _lock_parts(recipe_path, lock)
+    made = workshop.write_lock(path)
+    unwatched = f"; results of {', '.join(made.unwatched)} are not watched: add probes" if made.unwatched else ""
+    return f"{path}: {len(made.tools)} tools, {len(made.observed)} probe calls{unwatched}"
+
+
+def check_tools(recipe_path: Path, lock: Path | None) -> list[str]:
+    """Compares a recipe's live tools with the lock; returns the differences in words."""
+    workshop, path = _lock_parts(recipe_path, lock)
+    return [str(one) for one in workshop.lock_differences(path)]
+
+
+def _lock_parts(recipe_path: Path, lock: Path | None) -> tuple[Workshop, Path]:
+    recipe = load_recipe(recipe_path)
+    home = recipe_path.parent.resolve()
+    return Workshop(recipe, home, home), lock or home / LOCK

@@ -1,0 +1,221 @@
+"""What a recipe asks for before it runs: tokens, steps, memory and hours of every stage, from stated formulas.
+
+docs/planning.md has the formulas. All figures are upper bounds: full contexts, full budgets, no stage that ends early.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from quintain.commands.shape import (
+    FLOAT32,
+    forward_flops,
+    kv_bytes,
+    parameters,
+    shape_of,
+    training_bytes,
+    training_flops,
+)
+from quintain.recipe import CPTStage, EvalStage, GRPOStage, HASStage, Recipe, RolloutStage, SFTStage
+from quintain.recipe.tables import ShapeSection
+
+GIB = 2**30
+PER_QUESTION = 2
+"""Samples a question gives at most: a plan and a reasoning."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagePlan:
+    """One stage; what can't be said before it runs is None.
+
+    Attributes:
+        name: of the stage.
+        kind: of the stage.
+        tokens: learnt from, written or read, by kind.
+        steps: optimiser steps.
+        gib: memory of one accelerator.
+        hours: on all accelerators.
+        note: what the figures rest on, or what stands against them.
+    """
+
+    name: str
+    kind: str
+    tokens: int | None = None
+    steps: int | None = None
+    gib: float | None = None
+    hours: float | None = None
+    note: str = ""
+
+
+def plan(recipe: Recipe) -> dict[str, Any]:
+    """Every stage of a recipe with its figures, and lines for a person.
+
+    Raises:
+        InputError: the model's dimensions are not known here and not given.
+    """
+    shape = recipe.plan.shape or shape_of(recipe.model.base)
+    planner = _Planner(recipe, shape)
+    stages = [planner.stage(stage) for stage in recipe.stages]
+    total, active = parameters(shape), parameters(shape, active=True)
+    return {
+        "parameters": total,
+        "active_parameters": active,
+        "stages": [asdict(one) for one in stages],
+        "hours": sum(one.hours or 0.0 for one in stages),
+        "lines": [_headline(recipe, total, active), *_table(stages), *_warnings(recipe, stages)],
+    }
+
+
+class _Planner:
+    """The formulas with the recipe's numbers."""
+
+    def __init__(self, recipe: Recipe, shape: ShapeSection) -> None:
+        self.recipe = recipe
+        self.shape = shape
+        self.machine = recipe.plan
+        self.generated = min(self.machine.generated_tokens or recipe.budget.tokens, self.machine.episode_tokens)
+
+    def stage(self, stage: Any) -> StagePlan:
+        kinds: dict[str, Callable[[Any], StagePlan]] = {
+            "fas": self.fas,
+            "has": self.has,
+            "cpt": self.cpt,
+            "rollout": self.played,
+            "eval": self.played,
+            "sft": self.sft,
+            "grpo": self.grpo,
+        }
+        return kinds.get(stage.kind, lambda one: StagePlan(one.name, one.kind))(stage)
+
+    def fas(self, stage: Any) -> StagePlan:
+        samples = stage.make.memories * len(stage.make.styles) * PER_QUESTION
+        note = f"at most {samples:,} samples; `quintain synth --preview` has their price"
+        return StagePlan(stage.name, stage.kind, note=note)
+
+    def has(self, stage: HASStage) -> StagePlan:
+        texts = self._episodes(stage.data) * (2 if stage.detours else 1)
+        each = self.machine.episode_tokens + (stage.alternatives + 1) * self.generated
+        return StagePlan(stage.name, stage.kind, tokens=texts * each, note=f"at most {texts:,} decisions")
+
+    def cpt(self, stage: CPTStage) -> StagePlan:
+        config = stage.train
+        own = sum(stage.tokens.values())
+        tokens = round(own / (1 - stage.replay_share)) if stage.replay else own
+        unknown = "sources without a target come on top" if stage.tokens else "no targets: every source is read once"
+        made = self._training(stage, tokens, config.context)
+        steps = math.ceil(tokens / config.batch_tokens) or None
+        return StagePlan(stage.name, stage.kind, tokens, steps, *made, note=unknown)
+
+    def sft(self, stage: SFTStage) -> StagePlan:
+        config = stage.train
+        episodes = self._episodes(stage.data)
+        tokens = episodes * self.machine.episode_tokens * config.epochs
+        steps = max(1, round(episodes / config.batch_trajectories)) * config.epochs
+        made = self._training(stage, tokens, self.machine.episode_tokens)
+        return StagePlan(stage.name, stage.kind, tokens, steps, *made, note=f"{episodes:,} episodes")
+
+    def grpo(self, stage: GRPOStage) -> StagePlan:
+        config = stage.train
+        episodes = config.steps * config.groups * config.group_size
+        tokens = episodes * self.machine.episode_tokens
+        gib, hours = self._training(stage, tokens, self.machine.episode_tokens)
+        held = parameters(self.shape) if config.kl and not config.lora_rank else 0
+        gib += (FLOAT32 * held / self.machine.accelerators + self._batch() * self._cache()) / GIB
+        played = self._playing_hours(episodes)
+        note = f"{episodes:,} episodes; {hours:.1f} h training + {played:.1f} h playing"
+        return StagePlan(stage.name, stage.kind, tokens, config.steps, gib, self._bounded(stage, hours + played), note)
+
+    def played(self, stage: RolloutStage | EvalStage) -> StagePlan:
+        episodes = self._tasks(stage.pool) * stage.samples
+        tokens = episodes * self.generated
+        if getattr(stage, "agent", "") == "oracle":
+            return StagePlan(stage.name, stage.kind, note=f"{episodes:,} episodes by the oracle")
+        gib = (FLOAT32 * parameters(self.shape) + self._batch() * self._cache()) / GIB
+        hours = self._playing_hours(episodes)
+        return StagePlan(stage.name, stage.kind, tokens, None, gib, hours, f"{episodes:,} episodes")
+
+    def _training(self, stage: Any, tokens: int, context: int) -> tuple[float, float]:
+        """GiB of one accelerator, and hours."""
+        config = stage.train
+        rank, again = config.lora_rank, config.recompute
+        size = training_bytes(self.shape, config.microbatch_tokens, lora_rank=rank, recompute=again)
+        gib = (size["states"] / self.machine.accelerators + size["activations"]) / GIB
+        work = tokens * training_flops(self.shape, context, lora=bool(rank), recompute=again)
+        return gib, self._bounded(stage, work / self._speed() / 3600)
+
+    def _playing_hours(self, episodes: int) -> float:
+        """Decoding reads the weights and the caches once for each token of every episode in the batch."""
+        steps = episodes * self.generated / (self._batch() * self.machine.accelerators)
+        read = FLOAT32 * parameters(self.shape) + self._batch() * self._cache()
+        prefill = episodes * self.machine.episode_tokens * forward_flops(self.shape, self.machine.episode_tokens)
+        return (steps * read / (self.machine.bandwidth * 1e12) + prefill / self._speed()) / 3600
+
+    def _speed(self) -> float:
+        """Operations a second of all accelerators."""
+        return self.machine.accelerators * self.machine.tflops * 1e12 * self.machine.utilisation
+
+    def _batch(self) -> int:
+        """Episodes one accelerator decodes at once."""
+        return max(1, self.recipe.concurrency // self.machine.accelerators)
+
+    def _cache(self) -> int:
+        return kv_bytes(self.shape) * self.machine.episode_tokens
+
+    def _bounded(self, stage: Any, hours: float) -> float:
+        seconds = stage.train.seconds
+        return min(hours, seconds / 3600) if seconds else hours
+
+    def _tasks(self, name: str) -> int:
+        return self.recipe.pools[name].count
+
+    def _episodes(self, names: list[str]) -> int:
+        """Episodes of rollout stages, also by way of stages that choose among them."""
+        stages: dict[str, Any] = {stage.name: stage for stage in self.recipe.stages}
+        found = [stages[name] for name in names]
+        own: list[int] = [self._tasks(one.pool) * one.samples for one in found if one.kind == "rollout"]
+        return sum(own) + sum(self._episodes(one.data) for one in found if one.kind != "rollout")
+
+
+def _headline(recipe: Recipe, total: int, active: int) -> str:
+    machine = recipe.plan
+    used = "" if active == total else f", {active / 1e9:.2f}B active"
+    speed = f"{machine.tflops:g} TFLOPS at {machine.utilisation:.0%}, {machine.bandwidth:g} TB/s"
+    place = f"accelerators: {machine.accelerators} of {machine.gib:g} GiB, {speed}"
+    return f"{recipe.model.base}: {total / 1e9:.2f}B parameters{used}; {place}"
+
+
+def _table(stages: list[StagePlan]) -> list[str]:
+    lines = [f"{'stage':<14} {'kind':<8} {'tokens':>9} {'steps':>9} {'GiB':>7} {'hours':>9}  note"]
+    for one in stages:
+        gib = "-" if one.gib is None else f"{one.gib:.1f}"
+        hours = "-" if one.hours is None else f"{one.hours:.2f}"
+        steps = "-" if one.steps is None else f"{one.steps:,}"
+        lines.append(f"{one.name:<14} {one.kind:<8} {_short(one.tokens):>9} {steps:>9} {gib:>7} {hours:>9}  {one.note}")
+    total = sum(one.hours or 0.0 for one in stages)
+    return [*lines, f"all stages: at most {total:.2f} hours; the formulas are in docs/planning.md"]
+
+
+def _warnings(recipe: Recipe, stages: list[StagePlan]) -> list[str]:
+    room = recipe.plan.gib
+    remedy = "use more of them, lora_rank, recompute, or a smaller microbatch_tokens"
+    lines = [
+        f"warning: {one.name}: {one.gib:.1f} GiB > {room:g} GiB of one accelerator; {remedy}"
+        for one in stages
+        if one.gib is not None and one.gib > room
+    ]
+    if recipe.plan.accelerators > 1:
+        lines.append("note: this version trains on one accelerator; the figures say what sharding would give")
+    return lines
+
+
+def _short(number: int | None) -> str:
+    """A count with three digits, `12.3B`."""
+    if number is None:
+        return "-"
+    for size, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            return f"{number / size:.3g}{unit}"
+    return str(number)

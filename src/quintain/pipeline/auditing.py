@@ -1,0 +1,259 @@
+"""Keeps evaluation out of training: scans what stages learn from, and says what of an evaluation they have seen."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from quintain.curation.contamination import Finding, Item, Scanner
+from quintain.curation.distance import Distance, distances
+from quintain.curation.items import read_items
+from quintain.curation.leak_index import LeakIndex
+from quintain.curation.leaks import SearchLeak, search_leaks
+from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
+from quintain.interface.tasks import Task
+from quintain.pipeline.fas import documents
+from quintain.pipeline.run import write_json
+from quintain.pipeline.workshop import Workshop
+from quintain.progress import say
+from quintain.recipe import TRAINING, CPTStage, EvalStage, FASStage
+
+AUDIT = "contamination.json"
+"""In the folder of a stage: what its scan found."""
+SHOWN = 20
+"""Findings a record keeps; all are counted."""
+
+
+@dataclass(slots=True)
+class Scan:
+    """What one scan found.
+
+    Attributes:
+        items: texts scanned.
+        megabytes: of text, as UTF-8.
+        seconds: it took.
+        tasks: findings by the task that is given away.
+        findings: the first ones, with both texts.
+        first: the first one of each pool.
+    """
+
+    items: int = 0
+    megabytes: float = 0.0
+    seconds: float = 0.0
+    tasks: dict[str, int] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    first: dict[str, Finding] = field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """For a person."""
+        speed = self.megabytes / self.seconds if self.seconds else 0.0
+        return (
+            f"{len(self.tasks)} tasks given away by {sum(self.tasks.values())} of {self.items} texts "
+            f"({self.megabytes:.1f} MB, {speed:.0f} MB/s)"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Audit:
+    """What is known of an evaluation's independence.
+
+    Attributes:
+        training: the scan of everything the model was trained on in this run.
+        leaks: episodes in which a tool's result gave the task away.
+        distance: from the training tasks to the evaluated ones, by facet; empty without training tasks.
+        openings: how often the sealed pool was opened, by checkpoint; empty for a pool that is not sealed.
+    """
+
+    training: Scan
+    leaks: list[SearchLeak]
+    distance: dict[str, Distance]
+    openings: dict[str, int]
+
+    def contaminated(self, episodes: Iterable[Episode]) -> set[str]:
+        """Ids of the episodes whose success may not be the agent's own."""
+        leaked = {one.episode for one in self.leaks}
+        return {one.id for one in episodes if one.task_id in self.training.tasks or one.id in leaked}
+
+    @property
+    def line(self) -> str:
+        """For a person."""
+        parts = [f"contamination: {self.training.line}, {len(self.leaks)} leaks through tool results"]
+        if self.distance:
+            facets = ", ".join(f"{name} {one.apart:.2f}" for name, one in self.distance.items())
+            parts.append(f"distance to training (0 to 1): {facets}")
+        if self.openings:
+            times = ", ".join(f"{count} for {name}" for name, count in self.openings.items())
+            parts.append(f"sealed pool opened {sum(self.openings.values())} times: {times}")
+        return "; ".join(parts)
+
+
+class Auditor:
+    """Audits the stages of one run.
+
+    Args:
+        workshop: of the run.
+    """
+
+    def __init__(self, workshop: Workshop) -> None:
+        self._workshop = workshop
+        self._stages = {stage.name: stage for stage in workshop.recipe.stages}
+
+    def before(self, stage: Any, folder: Path) -> None:
+        """Scans what a stage reads against all pools of evaluation stages, and leaves the record in its folder.
+
+        Sealed pools stay closed: their canaries and the hashes of their prompts are enough to know their tasks.
+
+        Raises:
+            InputError: the stage would learn from a task of a sealed pool.
+        """
+        found = scan(self._scanner, self._inputs(stage))
+        for one in (found.first[pool] for pool in self._sealed & found.first.keys()):
+            raise InputError(
+                f"stage {stage.name!r}: {one.where} holds a task of the sealed pool {one.pool!r} ({one.reason}); "
+                "evaluation data is never learnt from: take it out"
+            )
+        write_json(folder / AUDIT, asdict(found))
+        if found.tasks:
+            say(f"{stage.name}: {found.line}; see {AUDIT}")
+
+    def evaluation(self, stage: EvalStage, tasks: Sequence[Task], episodes: Sequence[Episode], folder: Path) -> Audit:
+        """Scans everything the evaluated model learnt from in this run, and what its tools returned."""
+        learnt = self._learnt_from(stage)
+        inputs = chain.from_iterable(self._inputs(one) for one in learnt)
+        rollouts = chain.from_iterable(read_items(one, (".jsonl",)) for one in self._own_rollouts(learnt))
+        index = LeakIndex({stage.pool: tasks}, self._siblings)
+        training = scan(Scanner(index), chain(inputs, rollouts))
+        names = [one.pool for one in learnt if hasattr(one, "pool")]
+        seen = [task for name in dict.fromkeys(names) for task in self._workshop.pool(name)]
+        canary = self._workshop.pools.manifest(stage.pool).canary
+        audit = Audit(
+            training,
+            search_leaks(episodes, tasks, canary),
+            distances(seen, tasks) if seen else {},
+            self._workshop.pools.openings(stage.pool),
+        )
+        ids = sorted(audit.contaminated(episodes))
+        write_json(folder / AUDIT, asdict(audit) | {"line": audit.line, "contaminated_episodes": ids})
+        return audit
+
+    def scanner_of_opened_pools(self) -> Scanner:
+        """Scans against everything that is evaluated, sealed pools included, which their logs say.
+
+        Where no stage evaluates, all pools count as evaluated.
+        """
+        names = sorted(self._measured) or list(self._workshop.recipe.pools)
+        sealed = [name for name in names if name in self._sealed]
+        opened = {name: self._workshop.pools.open(name, "audit") for name in sealed}
+        plain = {name: self._workshop.pool(name) for name in names if name not in opened}
+        manifests = [self._workshop.pools.manifest(name) for name in sealed]
+        return Scanner(LeakIndex(plain | opened, self._siblings if self._measured else ()), manifests)
+
+    @cached_property
+    def _sealed(self) -> set[str]:
+        return {name for name, pool in self._workshop.recipe.pools.items() if pool.sealed}
+
+    @cached_property
+    def _measured(self) -> set[str]:
+        return {stage.pool for stage in self._workshop.recipe.stages if isinstance(stage, EvalStage)}
+
+    @cached_property
+    def _siblings(self) -> list[Task]:
+        """Tasks the world's generator made for training; they share no content with those of evaluation."""
+        pools = self._workshop.recipe.pools
+        made = [name for name, pool in pools.items() if pool.split == "train" and name not in self._measured]
+        return [task for name in made for task in self._workshop.pool(name)]
+
+    @cached_property
+    def _scanner(self) -> Scanner:
+        open_ones = {name: self._workshop.pool(name) for name in sorted(self._measured - self._sealed)}
+        manifests = [self._workshop.pools.manifest(name) for name in sorted(self._sealed)]
+        return Scanner(LeakIndex(open_ones, self._siblings), manifests)
+
+    def _inputs(self, stage: Any) -> Iterator[Item]:
+        """Every text a stage reads: tasks, the records of earlier stages, imports, general text."""
+        from quintain.synthesis.general import read_text
+
+        workshop = self._workshop
+        if hasattr(stage, "pool"):
+            yield from task_items(stage.pool, workshop.pool(stage.pool))
+        if isinstance(stage, FASStage):
+            yield from (Item(one.source, one.text) for one in documents(workshop, stage, Counter()))
+        for name in (*getattr(stage, "data", ()), *filter(None, [getattr(stage, "replay", None)])):
+            yield from read_items(workshop.folder / name, (".jsonl",))
+        for path in getattr(stage, "imports", ()):
+            yield from read_items(workshop.home / path, (".jsonl",))
+        for reference in getattr(stage, "text", ()):
+            yield from (Item(one.id, one.text) for one in read_text(reference, workshop.home, Counter()))
+
+    def _learnt_from(self, stage: EvalStage) -> list[Any]:
+        """The stages that made the model, and those that made what it learnt from."""
+        waiting, found = self._models(stage), {}
+        while waiting:
+            one = self._stages[waiting.pop()]
+            if one.name not in found:
+                found[one.name] = one
+                replay = [one.replay] if isinstance(one, CPTStage) and one.replay else []
+                waiting += [*self._models(one), *replay, *getattr(one, "data", ())]
+        return list(found.values())
+
+    def _models(self, stage: Any) -> list[str]:
+        """Training stages whose models a stage uses; `base` and `oracle` are none, whatever else has that name."""
+        named = [getattr(stage, key, "") for key in ("model", "start", "agent")]
+        return [name for name in named if name in self._stages and self._stages[name].kind in TRAINING]
+
+    def _own_rollouts(self, stages: Iterable[Any]) -> list[Path]:
+        """Where reinforcement learning keeps what it played itself."""
+        folders = [self._workshop.folder / stage.name / "rollouts" for stage in stages]
+        return [folder for folder in folders if folder.is_dir()]
+
+
+def read_audit(folder: Path) -> dict[str, Any]:
+    """What the audit of a stage left in its folder; empty for a stage that was not audited.
+
+    Raises:
+        InputError: it is damaged.
+    """
+    path = folder / AUDIT
+    if not path.is_file():
+        return {}
+    try:
+        record: dict[str, Any] = json.loads(path.read_bytes())
+    except ValueError as error:
+        raise InputError(f"{path}: damaged ({error}); remove the folder to run the stage again") from None
+    return record
+
+
+def task_items(pool: str, tasks: Iterable[Task]) -> Iterator[Item]:
+    """Texts of tasks that an agent may see, and the tags, which hold the canary."""
+    for task in tasks:
+        yield Item(f"pool {pool}: task {task.id}", task.prompt)
+        yield Item(f"pool {pool}: task {task.id}", " ".join(task.tags))
+
+
+def scan(scanner: Scanner, items: Iterable[Item], keep: int | None = SHOWN) -> Scan:
+    """Scans a stream to its end, and keeps so many findings."""
+    found = Scan()
+    begun, before = time.monotonic(), scanner.bytes
+
+    def counted() -> Iterator[Item]:
+        for item in items:
+            found.items += 1
+            yield item
+
+    for one in scanner.scan(counted()):
+        found.tasks[one.task] = found.tasks.get(one.task, 0) + 1
+        found.first.setdefault(one.pool, one)
+        if keep is None or len(found.findings) < keep:
+            found.findings.append(one)
+    found.seconds = round(time.monotonic() - begun, 3)
+    found.megabytes = round((scanner.bytes - before) / 1e6, 3)
+    return found

@@ -1,0 +1,71 @@
+"""The continual pre-training stage: samples and general text in, a model that has read them out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from quintain.interface.sample import Sample, read_samples
+from quintain.pipeline.workshop import Policy, Workshop
+from quintain.progress import progress
+from quintain.recipe import CPTStage
+
+SAMPLES = "samples.jsonl"
+"""In the folder of a synthesis stage."""
+
+
+def cpt(workshop: Workshop, stage: CPTStage, folder: Path) -> dict[str, Any]:
+    """Continual pre-training; resumes an interrupted run from `folder`."""
+    from quintain.training.cpt import run_cpt
+    from quintain.training.documents import Reader
+
+    kinds = {one.name: one.kind for one in workshop.recipe.stages}
+    policy = workshop.take_policy(stage.start)
+    skipped: Counter[str] = Counter()
+    reader = Reader(policy.tokenizer, policy.dialect, workshop.world().toolset(), skipped)
+    synthetic = [name for name in stage.data if kinds[name] != "cpt"]
+    done = run_cpt(
+        stage.train,
+        reader.documents(_samples(workshop, synthetic, stage.text, skipped)),
+        policy.model,
+        folder,
+        targets=stage.tokens,
+        earlier=[workshop.folder / name for name in stage.data if kinds[name] == "cpt"],
+        replay=workshop.folder / stage.replay if stage.replay else None,
+        replay_share=stage.replay_share,
+        skipped=skipped,
+        tokenizer=policy.tokenizer,
+        summary={"digests": [workshop.digests()]},
+    )
+    workshop.keep_policy(stage.name, Policy(done.model, policy.tokenizer, policy.dialect))
+    return {
+        "steps": done.steps,
+        "planned_steps": done.planned_steps,
+        "training_seconds": done.seconds,
+        "tokens": done.tokens,
+        **done.report,
+        "line": _line(done),
+    }
+
+
+def _samples(workshop: Workshop, stages: list[str], text: list[str], skipped: Counter[str]) -> Iterator[Sample]:
+    from quintain.synthesis.general import read_text
+
+    with progress("reading documents", total=None) as advance:
+        for name in stages:
+            for sample in read_samples(workshop.folder / name / SAMPLES):
+                advance()
+                yield sample
+        for reference in text:
+            for sample in read_text(reference, workshop.home, skipped):
+                advance()
+                yield sample
+
+
+def _line(done: Any) -> str:
+    mix = ", ".join(f"{name} {tokens:,}" for name, tokens in done.tokens.items())
+    later = sum(one["documents"] for one in done.report["too_long"].values())
+    waiting = f"; {later} documents wait for a longer context" if later else ""
+    return f"{done.steps} of {done.planned_steps} steps; tokens: {mix}{waiting}"

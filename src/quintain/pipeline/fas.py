@@ -1,0 +1,202 @@
+"""The fas stage: documents and past episodes to an entity memory, and its excerpts to samples."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from dataclasses import asdict, dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from quintain.interface.episode import Episode
+from quintain.interface.reading import JOURNAL, read_episodes
+from quintain.interface.sample import Sample, SampleWriter
+from quintain.interface.words import fold
+from quintain.pipeline.run import write_json
+from quintain.pipeline.workshop import Workshop
+from quintain.progress import progress
+from quintain.recipe import FASStage
+from quintain.recipe.user_code import somebodys_code
+from quintain.synthesis.cache import ReplyCache
+from quintain.synthesis.config import TeacherConfig
+from quintain.synthesis.documents import Document, read_documents
+from quintain.synthesis.fas import FirstOrder, Made, Spent, draw
+from quintain.synthesis.judging import Plan
+from quintain.synthesis.memory import Memory, build
+from quintain.synthesis.offline.teacher import OfflineTeacher
+from quintain.synthesis.probe import bag_of_words, commonest_opening
+from quintain.synthesis.results import result_documents
+from quintain.synthesis.teacher import Prompts, Teacher
+
+MEMORY = "memory.sqlite"
+CACHE = "replies.sqlite"
+SAMPLES = "samples.jsonl"
+REJECTED = "rejected.jsonl"
+LANGUAGES = ("en", "zh")
+
+PROBED = 4000
+"""Plans kept in memory for the probes."""
+
+
+def fas(workshop: Workshop, stage: FASStage, folder: Path) -> dict[str, Any]:
+    """Builds the memory and writes `samples.jsonl` and `rejected.jsonl`; an interrupted run asks nothing twice."""
+    counts: Counter[str] = Counter()
+    held = build(folder / MEMORY, documents(workshop, stage, counts), counts, held_out(workshop))
+    tally = asyncio.run(_write(workshop, stage, folder))
+    result = {
+        "documents": dict(counts),
+        "memory": held,
+        "counts": dict(sorted(tally.counts.items())),
+        "samples": dict(tally.kept),
+        "spent": asdict(tally.spent),
+        **tally.probes(),
+    }
+    write_json(folder / "synthesis.json", result)
+    return result | {"line": _line(tally)}
+
+
+def documents(workshop: Workshop, stage: FASStage, counts: Counter[str]) -> Iterator[Document]:
+    """What the memory is built from: the world's own documents, files, and tool results of earlier stages."""
+    return chain(
+        _world_documents(workshop) if stage.world_documents else (),
+        read_documents([workshop.home / path for path in stage.documents], counts),
+        *(result_documents(_episodes(workshop, name), stage.tools, counts) for name in stage.data),
+    )
+
+
+def _episodes(workshop: Workshop, name: str) -> Iterator[Episode]:
+    return (one.episode() for one in read_episodes(workshop.folder / name / JOURNAL))
+
+
+def _world_documents(workshop: Workshop) -> Iterator[Document]:
+    name = workshop.recipe.world.world
+    with somebodys_code(f"corpus() of world {name!r}"):
+        for title, text in workshop.world_class.corpus("train", LANGUAGES, **workshop.recipe.world.options):
+            yield Document(title, text, workshop.world_class.name)
+
+
+def held_out(workshop: Workshop) -> frozenset[str]:
+    """Names of what only evaluation may ask about: nothing of it enters a memory, wherever it comes from."""
+    with somebodys_code(f"corpus() of world {workshop.recipe.world.world!r}"):
+        found = workshop.world_class.corpus("eval", LANGUAGES, **workshop.recipe.world.options)
+        return frozenset(fold(title) for title, _ in found)
+
+
+@asynccontextmanager
+async def teacher_of(config: TeacherConfig, home: Path, cache: Path, seed: int) -> AsyncIterator[Teacher]:
+    """The teacher a recipe names, for the length of an event loop.
+
+    Args:
+        config: of the teacher.
+        home: the recipe's folder.
+        cache: file of the replies.
+        seed: of the offline teacher's draws.
+    """
+    if config.endpoint is None:
+        yield OfflineTeacher(config.errors, seed)
+        return
+    from quintain.synthesis.endpoint import EndpointTeacher
+
+    prompts = Prompts(home / config.prompts if config.prompts else None)
+    with closing(ReplyCache(cache)) as replies:
+        teacher = EndpointTeacher(config, replies, prompts)
+        try:
+            yield teacher
+        finally:
+            await teacher.close()
+
+
+@asynccontextmanager
+async def first_order(workshop: Workshop, stage: FASStage, folder: Path) -> AsyncIterator[FirstOrder]:
+    """The maker of samples with the stage's teacher and judge; replies are kept in `folder`."""
+    cache, seed = folder / CACHE, stage.make.seed
+    async with (
+        teacher_of(stage.teacher, workshop.home, cache, seed) as teacher,
+        teacher_of(stage.judge or stage.teacher, workshop.home, cache, seed) as judge,
+    ):
+        yield FirstOrder(teacher, judge, workshop.world().toolset(), stage.make)
+
+
+async def _write(workshop: Workshop, stage: FASStage, folder: Path) -> Tally:
+    tally = Tally()
+    with (
+        closing(Memory(folder / MEMORY)) as memory,
+        SampleWriter(folder / SAMPLES) as kept,
+        SampleWriter(folder / REJECTED) as rejected,
+        progress(stage.name, total=stage.make.memories, unit="memories") as advance,
+    ):
+        async with first_order(workshop, stage, folder) as maker:
+            excerpts = draw(memory, stage.make, tally.counts)
+            async for made in maker.run(excerpts, stage.teacher.concurrency):
+                for sample in tally.add(made, memory):
+                    kept.add(sample)
+                for sample in made.rejected:
+                    rejected.add(sample)
+                advance(1, f"{kept.count} samples")
+    return tally
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run made, in numbers that do not grow with it.
+
+    Attributes:
+        counts: what happened, by reason.
+        kept: samples by source and language.
+        spent: requests, tokens and price.
+        plans: the first plans, for the probes.
+        thoughts: the first samples' thoughts by language, for the share of the commonest opening.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    kept: Counter[str] = field(default_factory=Counter)
+    spent: Spent = field(default_factory=Spent)
+    plans: list[Plan] = field(default_factory=list)
+    thoughts: dict[str, list[str]] = field(default_factory=lambda: {language: [] for language in LANGUAGES})
+
+    def add(self, made: Made, memory: Memory) -> list[Sample]:
+        """Counts what came of one excerpt; returns the samples that no earlier excerpt gave."""
+        self.counts.update(made.counts)
+        self.spent.merge(made.spent)
+        fresh = [sample for sample in made.kept if memory.is_new(sample.id)]
+        self.counts["samples left out: the question was asked before"] += len(made.kept) - len(fresh)
+        for sample in fresh:
+            self.kept[f"{sample.source} {sample.language}"] += 1
+            thoughts = self.thoughts[sample.language]
+            if len(thoughts) < PROBED:
+                thoughts.append(getattr(sample.messages[-1], "thought", ""))
+        room = PROBED - len(self.plans)
+        self.plans += [plan for plan, _ in made.plans[:room]]
+        return fresh
+
+    def probes(self) -> dict[str, Any]:
+        """Shares of the commonest openings, and what a bag of words tells of right and wrong where that is known."""
+        openings = {
+            language: dict(zip(("opening", "share"), commonest_opening(thoughts), strict=True))
+            for language, thoughts in self.thoughts.items()
+            if thoughts
+        }
+        found: dict[str, Any] = {"openings": openings, "bag_of_words": {}}
+        for language in LANGUAGES:
+            plans = [plan for plan in self.plans if plan.question.language == language]
+            texts = [f"{plan.action.thought} {written(plan)}" for plan in plans]
+            clusters = [plan.question.cluster for plan in plans]
+            result = bag_of_words(texts, [not plan.fault for plan in plans], clusters)
+            if result is not None:
+                found["bag_of_words"][language] = asdict(result)
+        return found
+
+
+def written(plan: Plan) -> str:
+    """A plan's action as text."""
+    return " ".join(f"{call.tool} {call.arguments}" for call in plan.action.calls) or str(plan.action.answer)
+
+
+def _line(tally: Tally) -> str:
+    samples = ", ".join(f"{count:,} {name}" for name, count in sorted(tally.kept.items())) or "no sample"
+    rejected = sum(count for name, count in tally.counts.items() if name.startswith("plans rejected"))
+    price = f", price {tally.spent.price:.2f}" if tally.spent.price else ""
+    return f"{samples}; {rejected:,} plans rejected{price}"

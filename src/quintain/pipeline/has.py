@@ -1,0 +1,168 @@
+"""The has stage: past episodes in, decisions as text out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from quintain.agents.oracle import OracleAgent
+from quintain.harness.journal import Journal, read_journal, read_records
+from quintain.harness.loop import Harness
+from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
+from quintain.interface.sample import Sample, write_samples
+from quintain.interface.tasks import Task
+from quintain.pipeline.cpt import SAMPLES
+from quintain.pipeline.workshop import Workshop
+from quintain.progress import progress, say
+from quintain.recipe import HASStage
+from quintain.synthesis.choices import BorrowedActions, Choice, choices_of, option_text
+from quintain.synthesis.has import Masks, balanced, decision_sample, shuffled_ends, usable
+from quintain.synthesis.leaks import Leaks, Shown, find_leaks
+from quintain.synthesis.rewinds import StateAt, tried, wrong_turns
+
+
+def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
+    """Writes `samples.jsonl`; with `detours` also a journal of the wrong turns taken.
+
+    Raises:
+        InputError: there are not both successes and failures to tell of.
+    """
+    skipped: Counter[str] = Counter()
+    with ExitStack() as files:
+        played = [_journal(workshop.folder / name, files) for name in stage.data]
+        own = _journal(folder, files)
+        found = [episode for journal in played for episode in read_journal(journal.folder)[0]]
+        recorded = usable(sorted(found, key=lambda one: one.id), skipped)
+        taken = _detours(workshop, stage, recorded, played, own) if stage.detours else []
+        chosen = balanced([*recorded, *usable(taken, skipped)], stage.seed, skipped)
+        if not chosen:
+            raise InputError(_unbalanced(stage, recorded))
+        borrowed = BorrowedActions(chosen)
+        told = [(one, choices_of(one, borrowed, stage.alternatives, stage.seed)) for one in chosen]
+        if stage.executed:
+            told = _executed(workshop, stage, told, _states([*played, own]))
+    masks = Masks(stage.mask_bad_steps, stage.mask_results)
+    ends = shuffled_ends(chosen, stage.seed) if stage.shuffle_ends else [episode.success for episode in chosen]
+    samples = [
+        decision_sample(episode, choices, masks, right=end) for (episode, choices), end in zip(told, ends, strict=True)
+    ]
+    write_samples(folder / SAMPLES, samples)
+    return _result(told, samples, len(taken), skipped)
+
+
+def _journal(folder: Path, files: ExitStack) -> Journal:
+    journal = Journal(folder / "journal")
+    files.callback(journal.close)
+    return journal
+
+
+def _detours(
+    workshop: Workshop,
+    stage: HASStage,
+    recorded: Sequence[Episode],
+    played: Sequence[Journal],
+    journal: Journal,
+) -> list[Episode]:
+    """Failures to make up for those that are missing: successes with one wrong turn, played on by the oracle."""
+    successes = [one for one in recorded if one.success]
+    missing = 2 * len(successes) - len(recorded)
+    if missing <= 0:
+        return []
+    before = {one.id: one for one in read_journal(journal.folder)[0]}
+    tasks = _tasks(workshop, stage)
+    oracle = OracleAgent(workshop.world().solution, tasks)
+    harness, states, borrowed = workshop.harness(journal), _states(played), BorrowedActions(recorded)
+    return asyncio.run(wrong_turns(successes, missing, harness, tasks, oracle, borrowed, states, stage.seed, before))
+
+
+def _executed(
+    workshop: Workshop, stage: HASStage, told: Sequence[tuple[Episode, list[Choice]]], state_at: StateAt
+) -> list[tuple[Episode, list[Choice]]]:
+    """The choices with what every option returns."""
+    tasks, budget = _tasks(workshop, stage), workshop.recipe.budget.budget()
+
+    def harness(turns: int) -> Harness:
+        return Harness(workshop.world, budget=replace(budget, turns=turns), seed=workshop.recipe.seed, judge=False)
+
+    async def all_of_them() -> list[tuple[Episode, list[Choice]]]:
+        with progress("options", total=len(told), unit="episodes") as advance:
+            found = []
+            for episode, choices in told:
+                found.append((episode, await tried(episode, choices, harness, tasks[episode.task_id], state_at)))
+                advance()
+            return found
+
+    return asyncio.run(all_of_them())
+
+
+def _tasks(workshop: Workshop, stage: HASStage) -> dict[str, Task]:
+    """Tasks of the rollouts told of, by id."""
+    pools = [one.pool for one in workshop.recipe.stages if one.kind == "rollout" and one.name in stage.data]
+    return {task.id: task for pool in pools for task in workshop.pool(pool)}
+
+
+def _states(journals: Iterable[Journal]) -> StateAt:
+    """Snapshots by episode and number of turns, each journal's records read once."""
+    index: dict[tuple[str, int], tuple[Journal, dict[str, Any] | None]] = {}
+    for journal in journals:
+        for record in read_records(journal.path):
+            if record["kind"] != "end":
+                at = record["index"] + (record["kind"] != "start")
+                index[record["episode"], at] = (journal, record["snapshot"])
+
+    def state_at(episode: str, turns: int) -> bytes | None:
+        journal, reference = index[episode, turns]
+        return journal.load_state(reference)
+
+    return state_at
+
+
+def _unbalanced(stage: HASStage, recorded: Sequence[Episode]) -> str:
+    successes = sum(one.success for one in recorded)
+    remedy = "add a rollout of a weaker model" if successes else "add a rollout that succeeds now and then"
+    return (
+        f"stage {stage.name!r}: {successes} successes and {len(recorded) - successes} failures: "
+        f"decisions need both in one language; {remedy}"
+    )
+
+
+def _result(
+    told: Sequence[tuple[Episode, list[Choice]]], samples: Sequence[Sample], detours: int, skipped: Counter[str]
+) -> dict[str, Any]:
+    leaks = _leaks(told, samples)
+    ends = Counter(
+        f"{sample.language} {'right' if one.success else 'wrong'}"
+        for (one, _), sample in zip(told, samples, strict=True)
+    )
+    short = sum(len(choice.options) == 1 for _, choices in told for choice in choices)
+    line = f"{len(samples)} decisions ({', '.join(f'{count} {end}' for end, count in sorted(ends.items()))})"
+    if leaks is None:
+        return {"samples": len(samples), "ends": dict(ends), "line": f"{line}; no step has an alternative"}
+    probe = f"probe {leaks.accuracy:.3f} [{leaks.low:.3f}, {leaks.high:.3f}], chance {leaks.chance:.3f}"
+    if leaks.suspicious:
+        say(f"warning: the options give the choice away: {probe}, positions p = {leaks.position_p:.4f}")
+    return {
+        "samples": len(samples),
+        "ends": dict(ends),
+        "detours": detours,
+        "steps": sum(len(choices) for _, choices in told),
+        "steps_without_alternative": short,
+        "leaks": leaks.to_json(),
+        "skipped": dict(+skipped),
+        "line": f"{line}; {probe}",
+    }
+
+
+def _leaks(told: Sequence[tuple[Episode, list[Choice]]], samples: Sequence[Sample]) -> Leaks | None:
+    steps = [
+        Shown(sample.cluster, tuple(option_text(one, sample.language) for one in choice.options), choice.chosen)
+        for (_, choices), sample in zip(told, samples, strict=True)
+        for choice in choices
+    ]
+    return find_leaks(steps) if any(len(one.options) > 1 for one in steps) else None

@@ -1,0 +1,87 @@
+"""Plays tasks with the model that is being trained, a journal for every step."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from quintain.agents.model import ModelAgent
+from quintain.harness.journal import Journal, Unfinished, read_journal
+from quintain.harness.loop import Harness
+from quintain.interface.episode import Episode
+from quintain.interface.generation import Engine, Sampling
+from quintain.interface.tasks import Task
+from quintain.pipeline.workshop import Policy, Workshop
+from quintain.recipe import GRPOStage
+
+if TYPE_CHECKING:
+    from quintain.interface.view import Agent
+
+
+class Practice:
+    """Where the policy plays, at temperature 1 and with nothing cut: the distribution it is trained on.
+
+    Args:
+        workshop: of the run.
+        stage: the GRPO stage.
+        policy: the model with its dialect.
+        engine: generates with the model's weights.
+    """
+
+    def __init__(self, workshop: Workshop, stage: GRPOStage, policy: Policy, engine: Engine) -> None:
+        self._workshop = workshop
+        self._faults = stage.faults
+        self._agent = ModelAgent(engine, policy.dialect, Sampling(max_tokens=stage.max_tokens), name=stage.name)
+
+    @contextmanager
+    def session(self, folder: Path, number: int) -> Iterator[Session]:
+        """Opens a step's journal; what an interrupted run left in it counts as played, or goes on.
+
+        Args:
+            folder: of the journal.
+            number: of the step: the same task played in another step gets other seeds.
+        """
+        journal = Journal(folder)
+        harness = self._workshop.harness(journal, self._faults)
+        harness.seed = harness.seed * 1_000_003 + number
+        try:
+            yield Session(harness, self._agent, *read_journal(folder))
+        finally:
+            journal.close()
+
+    def read(self, folder: Path) -> list[Episode]:
+        """Episodes of an earlier step, by task and sample."""
+        return sorted(read_journal(folder)[0], key=lambda episode: _order(episode.id))
+
+
+class Session:
+    """Rollouts into one journal.
+
+    Attributes:
+        tasks: played so far, by id.
+    """
+
+    def __init__(self, harness: Harness, agent: Agent, done: list[Episode], unfinished: list[Unfinished]) -> None:
+        self._harness = harness
+        self._agent = agent
+        self._done = {episode.id: episode for episode in done}
+        self._unfinished = unfinished
+        self.tasks: dict[str, Task] = {}
+
+    def play(self, tasks: Sequence[Task], samples: int) -> list[Episode]:
+        """Samples 0 to `samples` of every task, by task and sample; what is played already is not played again."""
+        self.tasks |= {task.id: task for task in tasks}
+        rollout = self._harness.rollout(
+            tasks, self._agent, samples=samples, done=self._done.values(), unfinished=self._unfinished
+        )
+        episodes = asyncio.run(rollout)
+        self._done |= {episode.id: episode for episode in episodes}
+        return episodes
+
+
+def _order(identity: str) -> tuple[str, int]:
+    task, _, sample = identity.rpartition("#")
+    return task, int(sample)

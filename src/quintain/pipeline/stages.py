@@ -1,0 +1,259 @@
+"""What each kind of stage does: play tasks, train, measure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from quintain.agents.oracle import OracleAgent
+from quintain.evaluation.summary import EvalSummary, summarise
+from quintain.harness.journal import Journal, read_journal
+from quintain.inference.endpoint_config import EndpointConfig
+from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
+from quintain.interface.failures import recovered
+from quintain.interface.tasks import Task
+from quintain.interface.view import Agent
+from quintain.pipeline.auditing import Auditor
+from quintain.pipeline.comparison import Measured, cost_of_drift
+from quintain.pipeline.cpt import cpt
+from quintain.pipeline.curate import curate, is_curated, lesson_examples
+from quintain.pipeline.fas import fas
+from quintain.pipeline.has import has
+from quintain.pipeline.recover import recover
+from quintain.pipeline.run import StageFunction, read_manifest, write_json, write_text
+from quintain.pipeline.sheet import sheet
+from quintain.pipeline.workshop import Policy, Workshop
+from quintain.progress import progress
+from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
+
+
+def rollout(workshop: Workshop, stage: RolloutStage, folder: Path) -> dict[str, Any]:
+    """Plays a pool's tasks and keeps the episodes in the stage's journal."""
+    if stage.agent == "oracle":
+        episodes = play(workshop, stage, oracle(workshop, stage.pool), folder)
+    else:
+        episodes = play_policy(workshop, stage, workshop.policy(stage.agent), folder)
+    successes = sum(episode.success for episode in episodes)
+    return {
+        "episodes": len(episodes),
+        "successes": successes,
+        "infra": sum(not episode.scored for episode in episodes),
+        "line": f"{successes} of {len(episodes)} episodes succeed",
+    }
+
+
+def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
+    """Fine-tunes on the episodes of earlier stages."""
+    from quintain.training.examples import episode_examples
+    from quintain.training.sft import train_examples
+
+    curated = [name for name in stage.data if is_curated(workshop.folder / name)]
+    episodes = [one for name in stage.data if name not in curated for one in stage_episodes(workshop, name)]
+    chosen = [one for one in episodes if recovered(one)] if stage.only == "success" else episodes
+    if not chosen and not curated:
+        ends = Counter(f"{one.outcome} {one.outcome.detail}".strip() for one in episodes)
+        most = "; ".join(f"{count} ended {how}" for how, count in ends.most_common(1))
+        raise InputError(
+            f"stage {stage.name!r}: none of {len(episodes)} episodes succeeded ({most or 'none was played'}); "
+            "nothing to learn from"
+        )
+    policy = workshop.take_policy(stage.start)
+    toolset, window = workshop.world().toolset(), stage.train.window_turns
+    examples = [
+        example
+        for episode in chosen
+        for example in episode_examples(episode, window_turns=window, dialect=policy.dialect, toolset=toolset)
+    ]
+    lessons = [one for name in curated for one in lesson_examples(workshop.folder / name, policy.dialect, toolset)]
+    trained = train_examples(stage.train, examples + lessons, policy.model, folder, tokenizer=policy.tokenizer)
+    workshop.keep_policy(stage.name, Policy(trained.model, policy.tokenizer, policy.dialect))
+    rows = read_metrics(folder)
+    return {
+        "episodes": len(chosen) + len({example.episode for example in lessons}),
+        "examples": trained.examples,
+        "steps": trained.steps,
+        "loss": rows[-1]["loss"] if rows else None,
+        "line": f"{trained.steps} steps on {trained.examples} examples, loss {rows[-1]['loss']:.3f}",
+    }
+
+
+def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
+    """Reinforcement learning by the model's own episodes."""
+    from quintain.pipeline.grpo import grpo as reinforce
+
+    return reinforce(workshop, stage, folder)
+
+
+def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, Any]:
+    """Measures a model on a pool: `samples` episodes per task."""
+    tasks = stage_tasks(workshop, stage)
+    if stage.endpoint is not None:
+        episodes = play_endpoint(workshop, stage, stage.endpoint, folder)
+    else:
+        episodes = play_policy(workshop, stage, workshop.policy(stage.model), folder)
+    audit = Auditor(workshop).evaluation(stage, tasks, episodes, folder)
+    summary = summarise(episodes, planned=len(tasks) * stage.samples, contaminated=audit.contaminated(episodes))
+    write_json(folder / "evaluation.json", summary.to_json())
+    write_text(folder / "sheet.md", sheet(episodes, f"Evaluation {stage.name}"))
+    model = stage.endpoint.model if stage.endpoint else stage.model
+    result: dict[str, Any] = {"model": model, "line": headline(summary)}
+    reference = workshop.model_path(stage.model)
+    if stage.endpoint is None and reference in workshop.drifted:
+        now = Measured(f"{stage.name}, tools as they are", episodes, {task.id: task for task in tasks})
+        result["drift"] = cost_of_drift(Path(reference), now)
+    return result
+
+
+def audited(work: StageFunction) -> StageFunction:
+    """A stage that learns, with the scan of what it reads before it."""
+
+    def run(workshop: Workshop, stage: Any, folder: Path) -> dict[str, Any]:
+        Auditor(workshop).before(stage, folder)
+        return work(workshop, stage, folder)
+
+    return run
+
+
+STAGES: dict[str, StageFunction] = {
+    "rollout": audited(rollout),
+    "recover": audited(recover),
+    "fas": audited(fas),
+    "cpt": audited(cpt),
+    "curate": audited(curate),
+    "has": audited(has),
+    "sft": audited(sft),
+    "grpo": audited(grpo),
+    "eval": evaluate,
+}
+
+
+def headline(summary: EvalSummary) -> str:
+    """pass@1 with its interval and counts in one line."""
+    counts = summary.counts
+    if summary.pass1 is None:
+        return f"no scored episode of {counts.planned} planned ({counts.infra} infra errors)"
+    one = summary.pass1
+    return (
+        f"pass@1 {one.value:.3f} [{one.low:.3f}, {one.high:.3f}] over {counts.tasks} tasks, "
+        f"{counts.scored} of {counts.planned} episodes scored"
+    )
+
+
+def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Policy, folder: Path) -> list[Episode]:
+    """Plays a stage's pool with a model through the in-process engine."""
+    from quintain.agents.model import ModelAgent
+    from quintain.inference.local import LocalEngine
+
+    grammars = _grammars(workshop, policy) if stage.sampling.grammar else None
+    engine = LocalEngine(
+        policy.model, kv_tokens=workshop.recipe.kv_tokens, sessions=workshop.recipe.concurrency, grammars=grammars
+    )
+    try:
+        agent = ModelAgent(
+            engine, policy.dialect, stage.sampling.sampling(), name=stage.name, grammar=stage.sampling.grammar
+        )
+        return play(workshop, stage, agent, folder)
+    finally:
+        engine.close()
+
+
+def _grammars(workshop: Workshop, policy: Policy) -> Any:
+    """The means to keep turns well-formed; compiles the tools' grammar, so that one that can't be had is said now."""
+    from quintain.inference.constraint import Grammars
+    from quintain.inference.grammar import turn_grammar
+
+    grammars = Grammars(policy.tokenizer, policy.model.get_output_embeddings().out_features, policy.dialect.stop)
+    grammars.begin(turn_grammar(policy.dialect.id, workshop.world().toolset()))
+    return grammars
+
+
+def play_endpoint(workshop: Workshop, stage: EvalStage, endpoint: EndpointConfig, folder: Path) -> list[Episode]:
+    """Plays a stage's pool with a model behind a server."""
+    from quintain.agents.chat import ChatAgent
+
+    if stage.sampling.grammar:
+        raise InputError(f"stage {stage.name!r}: sampling.grammar needs a model in this process, not a server")
+    agent = ChatAgent(endpoint, stage.sampling.sampling(), stage.prompt, name=stage.name)
+    return play(workshop, stage, agent, folder, dialect="", close=agent.close)
+
+
+def play(
+    workshop: Workshop,
+    stage: RolloutStage | EvalStage,
+    agent: Agent,
+    folder: Path,
+    *,
+    dialect: str | None = None,
+    close: Callable[[], Awaitable[None]] | None = None,
+) -> list[Episode]:
+    """Plays a stage's pool into the folder's journal; goes on where an interrupted run stopped.
+
+    Args:
+        workshop: of the run.
+        stage: which pool, how many samples, which faults.
+        agent: who decides.
+        folder: of the stage.
+        dialect: digest of the dialect to record; None for the recipe's.
+        close: frees what the agent took, in the event loop that it ran in.
+    """
+    tasks = stage_tasks(workshop, stage)
+    journal = Journal(folder / "journal")
+    finished, unfinished = read_journal(journal.folder)
+    wins = 0
+    with progress(stage.name, total=len(tasks) * stage.samples - len(finished), unit="episodes") as advance:
+
+        def count(episode: Episode) -> None:
+            nonlocal wins
+            wins += episode.success
+            advance(1, f"{wins} succeed")
+
+        async def rollout() -> list[Episode]:
+            try:
+                return await workshop.harness(journal, stage.faults, dialect).rollout(
+                    tasks, agent, samples=stage.samples, done=finished, unfinished=unfinished, on_episode=count
+                )
+            finally:
+                if close is not None:
+                    await close()
+
+        try:
+            return asyncio.run(rollout())
+        finally:
+            journal.close()
+
+
+def stage_tasks(workshop: Workshop, stage: RolloutStage | EvalStage) -> list[Task]:
+    """Tasks of a stage's pool; an evaluation may open a sealed one, and says which checkpoint for."""
+    if stage.kind == "rollout":
+        return workshop.pool(stage.pool)
+    if stage.endpoint is not None:
+        checkpoint = stage.endpoint.model
+    elif stage.model == "base":
+        checkpoint = workshop.recipe.model.base
+    else:
+        made = read_manifest(workshop.folder / stage.model)
+        checkpoint = f"{workshop.recipe.name}/{stage.model}" + (f"@{made['fingerprint'][-12:]}" if made else "")
+    return workshop.pools.for_evaluation(stage.pool, stage.name, checkpoint)
+
+
+def oracle(workshop: Workshop, pool: str) -> OracleAgent:
+    """The agent that follows the reference solutions of a pool's tasks."""
+    return OracleAgent(workshop.world().solution, {task.id: task for task in workshop.pool(pool)})
+
+
+def stage_episodes(workshop: Workshop, name: str) -> list[Episode]:
+    """Finished episodes of a stage, in an order that does not depend on which of them ended first."""
+    finished, _ = read_journal(workshop.folder / name / "journal")
+    return sorted(finished, key=lambda episode: episode.id)
+
+
+def read_metrics(folder: Path) -> list[dict[str, Any]]:
+    """Rows of a stage's `metrics.jsonl`; none if it does not train. A row cut off by a full disk is passed over."""
+    path = folder / "metrics.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
+    return [json.loads(line) for line in lines if line.endswith(b"\n")]

@@ -1,0 +1,53 @@
+from quintain.recipe.recipe import (
+    Recipe,
+    TargetSection,
+    load_recipe,
+    read_toml,
+    recipe_from_table,
+)
+from quintain.recipe.stage_kinds import (
+    SYNTHESIS,
+    TRAINING,
+    CPTStage,
+    CurateStage,
+    EvalStage,
+    FASStage,
+    GRPOStage,
+    HASStage,
+    RecoverStage,
+    RolloutStage,
+    SFTStage,
+)
+from quintain.recipe.tables import (
+    BudgetSection,
+    FaultsSection,
+    ModelSection,
+    PoolSection,
+    SamplingSection,
+    WorldSection,
+)
+
+__all__ = [
+    "SYNTHESIS",
+    "TRAINING",
+    "BudgetSection",
+    "CPTStage",
+    "CurateStage",
+    "EvalStage",
+    "FASStage",
+    "FaultsSection",
+    "GRPOStage",
+    "HASStage",
+    "ModelSection",
+    "PoolSection",
+    "Recipe",
+    "RecoverStage",
+    "RolloutStage",
+    "SFTStage",
+    "SamplingSection",
+    "TargetSection",
+    "WorldSection",
+    "load_recipe",
+    "read_toml",
+    "recipe_from_table",
+]

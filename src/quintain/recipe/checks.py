@@ -1,0 +1,71 @@
+"""What must fit between a recipe's stages: names that resolve, splits and fault wordings kept apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from quintain.recipe.stage_kinds import DATA, TRAINING, AnyStage
+from quintain.recipe.tables import (
+    FaultsSection,
+    PoolSection,
+)
+
+
+def check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSection]) -> None:
+    """What a stage names comes before it and is of a kind it can use."""
+
+    def need(key: str, name: str, kinds: tuple[str, ...], extra: tuple[str, ...] = ()) -> None:
+        allowed = [*extra, *(one for one, kind in seen.items() if kind in kinds)]
+        if name not in allowed:
+            found = ", ".join(allowed) or "none yet"
+            raise ValueError(f"stage {stage.name!r}: {key} = {name!r} is not known there; allowed: {found}")
+
+    if hasattr(stage, "pool") and stage.pool not in pools:
+        raise ValueError(f"stage {stage.name!r}: pool = {stage.pool!r}; pools: {', '.join(pools)}")
+    if getattr(stage, "validation", None) is not None and stage.validation not in pools:
+        raise ValueError(f"stage {stage.name!r}: validation = {stage.validation!r}; pools: {', '.join(pools)}")
+    shut = [one for key in ("pool", "validation") if (one := getattr(stage, key, None)) and pools[one].sealed]
+    if shut and stage.kind != "eval":
+        raise ValueError(f"stage {stage.name!r}: pool {shut[0]!r} is sealed; only evaluation stages may open it")
+    if stage.kind == "rollout":
+        need("agent", stage.agent, TRAINING, ("oracle", "base"))
+    if stage.kind in TRAINING:
+        need("start", stage.start, TRAINING, ("base",))
+    for name in getattr(stage, "data", ()):
+        need("data", name, DATA[stage.kind])
+    if stage.kind == "cpt" and stage.replay is not None:
+        need("replay", stage.replay, ("cpt",))
+    if stage.kind == "eval":
+        need("model", stage.model, TRAINING, ("base",))
+
+
+def check_splits(stage: Any, stages: list[AnyStage], pools: dict[str, PoolSection]) -> None:
+    """What was found while evaluation tasks were played may not enter a memory of training."""
+    if stage.kind != "fas":
+        return
+    for one in stages:
+        pool = getattr(one, "pool", None)
+        if one.name in stage.data and pool and pools[pool].split == "eval":
+            raise ValueError(f"stage {stage.name!r}: data = {one.name!r} plays the evaluation pool {pool!r}")
+
+
+def check_faults(stage: Any, faults: dict[str, FaultsSection], stages: list[AnyStage]) -> None:
+    """Faults exist, training never sees held-out wordings, and the oracle never faces faults it doesn't look at."""
+    name = getattr(stage, "faults", None)
+    if name is not None and name not in faults:
+        found = ", ".join(faults) or "none yet"
+        raise ValueError(f"stage {stage.name!r}: faults = {name!r} is not known there; allowed: {found}")
+    learns = stage.kind in TRAINING or hasattr(stage, "data")
+    read = [stage, *(one for one in stages if one.name in getattr(stage, "data", ()))] if learns else []
+    seen = [getattr(one, "faults", None) for one in read]
+    held_out = [one for one in seen if one in faults and faults[one].wordings == "held_out"]
+    if held_out:
+        raise ValueError(
+            f"stage {stage.name!r}: faults = {held_out[0]!r} has held-out wordings, which training may not see"
+        )
+    blind = [one.name for one in read if one.kind == "rollout" and one.faults and one.agent == "oracle"]
+    if blind and stage.kind != "recover":
+        raise ValueError(
+            f"stage {stage.name!r}: data = {blind[0]!r} has the oracle play with faults, which it does not look at; "
+            "put a `recover` stage between"
+        )

@@ -1,0 +1,241 @@
+"""The study `cpt`: which bases it compares, and what it says of them beside their scores.
+
+The published ablation (Su et al. 2025, arXiv 2509.13310) compares a model with and without agentic pre-training. Here a
+control learns from as many tokens of general text, every base has several seeds, and scores have intervals.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from statistics import mean
+from typing import TYPE_CHECKING, Any
+
+from quintain.evaluation.estimators import avg_at_k, pass_at_k, trials_by_task
+from quintain.evaluation.intervals import Difference, paired_difference
+from quintain.evaluation.scaling import fit_scaling
+from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
+from quintain.interface.example import Example
+from quintain.pipeline.run import read_manifest, write_json
+from quintain.pipeline.stages import read_metrics, stage_episodes
+from quintain.pipeline.workshop import Workshop
+from quintain.recipe import Recipe
+
+if TYPE_CHECKING:
+    from quintain.studies.study import Cell
+
+LAST = 100
+"""Steps at the end of fine-tuning whose mean loss is compared: a single step is one batch's luck."""
+
+EXAMPLES = 32
+"""Episodes the conflict of gradients is measured on."""
+
+CONFLICT = "conflict.json"
+
+Measured = Sequence[tuple["Cell", dict[str, Any]]]
+"""Cells and what was found of each."""
+
+Tokens = Callable[[Mapping[str, Any]], dict[str, int]]
+
+
+def _from(*sources: str) -> Tokens:
+    """All of the recipe's tokens from some of its sources, in their proportions."""
+
+    def tokens(stage: Mapping[str, Any]) -> dict[str, int]:
+        total = sum(stage["tokens"].values())
+        chosen = {source: stage["tokens"].get(source, 1) for source in sources}
+        return {source: round(total * share / sum(chosen.values())) for source, share in chosen.items()}
+
+    return tokens
+
+
+def _times(factor: float) -> Tokens:
+    return lambda stage: {source: round(tokens * factor) for source, tokens in stage["tokens"].items()}
+
+
+_FAS_HAS: dict[str, Any] = {"cpt.text": []}
+
+BASES: dict[str, dict[str, Any]] = {
+    "original": {"cpt": None, "sft.start": "base"},
+    "general": {"cpt.data": [], "cpt.tokens": _from("general")},
+    "fas_has": _FAS_HAS,
+}
+"""The model as it is; pre-trained on general text; pre-trained on first-order and higher-order actions."""
+
+ALL_BASES: dict[str, dict[str, Any]] = {
+    **BASES,
+    "fas": {**_FAS_HAS, "cpt.data": ["fas"], "cpt.tokens": _from("planning", "reasoning")},
+    "has": {**_FAS_HAS, "cpt.data": ["has"], "cpt.tokens": _from("has")},
+    "shuffled": {**_FAS_HAS, "cpt.data": ["shuffled"], "cpt.tokens": _from("has")},
+    **{
+        f"fas_has_x{factor:g}".replace(".", "_"): {**_FAS_HAS, "cpt.tokens": _times(factor)}
+        for factor in (0.25, 0.5, 2)
+    },
+}
+"""Also each part alone, decisions with shuffled ends, and other amounts of tokens."""
+
+
+def pretraining(recipe: Recipe, cells: Sequence[Cell], home: Path, folder: Path) -> list[str]:
+    """Loss of fine-tuning, pass@k, conflict of gradients and growth with tokens; also written to `pretraining.json`.
+
+    Args:
+        recipe: of all cells.
+        cells: finished ones.
+        home: the folder the recipe's paths are relative to.
+        folder: of the run.
+    """
+    workshop = Workshop(recipe, home, folder)
+    found = [(cell, _cell(workshop, cell)) for cell in cells]
+    control = {cell.seed: one["losses"] for cell, one in found if cell.group == "original"}
+    for cell, one in found:
+        one["loss"] = loss_figures(one["losses"], control[cell.seed])
+    fit, paired = _fit(found), _paired(workshop, cells)
+    record = {
+        "cells": [{"base": cell.group, "seed": cell.seed, **one} for cell, one in found],
+        "against_original": {base: {name: asdict(one) for name, one in both.items()} for base, both in paired.items()},
+        **fit,
+    }
+    write_json(folder / "pretraining.json", record)
+    return [*_table(found), "", *_paired_lines(paired), "", *fit["lines"]]
+
+
+def _paired(workshop: Workshop, cells: Sequence[Cell]) -> dict[str, dict[str, Difference]]:
+    """pass@1 and pass@k of each base against the original, task by task, the trials of all seeds together."""
+    trials = {
+        base: {one.task: one for one in trials_by_task(_measured(workshop, [c for c in cells if c.group == base]))}
+        for base in dict.fromkeys(cell.group for cell in cells)
+    }
+    first = trials.pop("original")
+    found = {}
+    for base, own in trials.items():
+        before = [one for task, one in first.items() if task in own]
+        after = [own[one.task] for one in before]
+        clusters = [one.cluster for one in before]
+        most = min(one.n for one in (*before, *after))
+        found[base] = {
+            "pass@1": paired_difference(avg_at_k(before), avg_at_k(after), clusters),
+            f"pass@{most}": paired_difference(pass_at_k(before, most), pass_at_k(after, most), clusters),
+        }
+    return found
+
+
+def _measured(workshop: Workshop, cells: Sequence[Cell]) -> list[Episode]:
+    stages = [stage for stage in workshop.recipe.stages if stage.kind == "eval"]
+    names = [stage.name for cell in cells for stage in stages if stage.name.endswith(f"-{cell.name}")]
+    return [episode for name in names for episode in stage_episodes(workshop, name)]
+
+
+def _paired_lines(paired: Mapping[str, Mapping[str, Difference]]) -> list[str]:
+    return [
+        f"- {base}, {name} against original: {one.estimate.value:+.3f} "
+        f"[{one.estimate.low:+.3f}, {one.estimate.high:+.3f}], p = {one.p_value:.3f}"
+        for base, both in paired.items()
+        for name, one in both.items()
+    ]
+
+
+def _cell(workshop: Workshop, cell: Cell) -> dict[str, Any]:
+    stages: dict[str, Any] = {
+        stage.kind: stage for stage in workshop.recipe.stages if stage.name.endswith(f"-{cell.name}")
+    }
+    pretrained = read_manifest(workshop.folder / stages["cpt"].name) if "cpt" in stages else None
+    trials = trials_by_task(stage_episodes(workshop, stages["eval"].name))
+    most = min(one.n for one in trials)
+    return {
+        "cpt_tokens": sum(pretrained["result"]["tokens"].values()) if pretrained else 0,
+        "losses": [row["loss"] for row in read_metrics(workshop.folder / stages["sft"].name)],
+        "pass1": mean(avg_at_k(trials)),
+        "k": most,
+        "pass_at_k": mean(pass_at_k(trials, most)),
+        "gradient_cosine": _conflict(workshop, stages["sft"]),
+    }
+
+
+def _conflict(workshop: Workshop, sft: Any) -> dict[str, float | None]:
+    """Cosine between the gradients of acting and answering, before fine-tuning and after; kept beside the model."""
+    path = workshop.folder / sft.name / CONFLICT
+    if not path.is_file():
+        from quintain.training.conflict import gradient_cosine
+
+        found = {}
+        for when, name in (("before", sft.start), ("after", sft.name)):
+            policy = workshop.take_policy(name)
+            examples = _examples(workshop, sft, policy.dialect)
+            longest = max(len(example.ids) for example in examples)
+            found[when] = gradient_cosine(policy.model, examples, max(sft.train.microbatch_tokens, longest))
+        write_json(path, found)
+    measured: dict[str, float | None] = json.loads(path.read_text(encoding="utf-8"))
+    return measured
+
+
+def _examples(workshop: Workshop, sft: Any, dialect: Any) -> list[Example]:
+    from quintain.training.examples import episode_examples
+
+    episodes = [one for name in sft.data for one in stage_episodes(workshop, name) if one.success][:EXAMPLES]
+    toolset = workshop.world().toolset()
+    return [
+        example
+        for episode in episodes
+        for example in episode_examples(episode, window_turns=sft.train.window_turns, dialect=dialect, toolset=toolset)
+    ]
+
+
+def loss_figures(losses: Sequence[float], control: Sequence[float]) -> dict[str, float | int | None]:
+    """Final, least and last mean loss, and the first step whose trailing mean is as low as the control's last mean.
+
+    Args:
+        losses: of every step `[S]`.
+        control: of every step of the model without pre-training `[S']`.
+    """
+    aim, window = mean(control[-LAST:]), min(LAST, len(control))
+    reached = (step for step in range(1, len(losses) + 1) if mean(losses[max(0, step - window) : step]) <= aim)
+    return {
+        "final": losses[-1],
+        "least": min(losses),
+        "last_mean": mean(losses[-LAST:]),
+        "steps_to_control": next(reached, None),
+    }
+
+
+def _fit(found: Measured) -> dict[str, Any]:
+    """Score against tokens, of the original and every amount of first-order and higher-order actions."""
+    points = [
+        (one["cpt_tokens"], one["pass1"])
+        for cell, one in found
+        if cell.group == "original" or cell.group.startswith("fas_has")
+    ]
+    try:
+        laws = fit_scaling([x for x, _ in points], [y for _, y in points])
+    except InputError as error:
+        return {"laws": [], "lines": [f"No fit: {error}."]}
+    lines = [
+        f"{law.name}: predicts {law.predicted:.3f} [{law.low:.3f}, {law.high:.3f}] for the largest amount of tokens, "
+        f"off by {law.error:+.3f}"
+        for law in laws
+    ]
+    return {"laws": [law.to_json() for law in laws], "lines": lines}
+
+
+def _table(found: Measured) -> list[str]:
+    """One row for each base, means over its seeds."""
+    lines = [
+        "| base | tokens | final loss | least | last steps | steps to original's | pass@k | cosine before | after |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for base in dict.fromkeys(cell.group for cell, _ in found):
+        rows = [one for cell, one in found if cell.group == base]
+        losses = [f"{mean(one['loss'][key] for one in rows):.3f}" for key in ("final", "least", "last_mean")]
+        steps = ", ".join(str(one["loss"]["steps_to_control"] or "never") for one in rows)
+        score = f"{mean(one['pass_at_k'] for one in rows):.3f} (k = {min(one['k'] for one in rows)})"
+        cosines = [_mean([one["gradient_cosine"][when] for one in rows]) for when in ("before", "after")]
+        tokens = f"{mean(one['cpt_tokens'] for one in rows):,.0f}"
+        lines.append(f"| {' | '.join([base, tokens, *losses, steps, score, *cosines])} |")
+    return lines
+
+
+def _mean(values: Sequence[float | None]) -> str:
+    known = [value for value in values if value is not None]
+    return f"{mean(known):+.3f}" if known else "-"

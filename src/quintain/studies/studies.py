@@ -1,0 +1,96 @@
+"""The studies there are, by name, and the command that runs one."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from quintain.commands.commands import recipes_folder, shrunk
+from quintain.evaluation.study import table
+from quintain.interface.errors import InputError
+from quintain.progress import say
+from quintain.recipe import load_recipe
+from quintain.studies.cpt import ALL_BASES, BASES, pretraining
+from quintain.studies.study import Study, cost, cost_line, expand, run_study
+
+_CELL = ("curate", "sft", "eval")
+
+_MASKS = ("agent", "wrong_turns")
+_ALL_MASKS = (*_MASKS, "verdict_prefix", "verdict_suffix")
+
+
+def _mixes(shares: tuple[float, ...], masks: tuple[str, ...]) -> dict[str, dict[str, Any]]:
+    """A setting for every share of failures and every mask; without failures first."""
+    return {
+        f"{100 * share:.0f}-{mask}": {"curate.mix.failure_share": share, "curate.mix.mask": mask}
+        for share, mask in product(shares, masks)
+    }
+
+
+STUDIES: dict[str, Study] = {
+    one.name: one
+    for one in (
+        Study(
+            name="cpt",
+            about="What a model is pre-trained on before fine-tuning, at equal tokens.",
+            recipe="cpt-desk.toml",
+            cell=("cpt", "sft", "eval"),
+            settings=BASES,
+            full=ALL_BASES,
+            seed_keys=("cpt.train.seed", "sft.train.seed"),
+            more=pretraining,
+        ),
+        Study(
+            name="failures",
+            about="How many failed episodes to train on, and whether their wrong turns carry loss, at equal tokens.",
+            recipe="failures-desk.toml",
+            cell=_CELL,
+            settings=_mixes((0.0, 0.2, 0.5), _MASKS),
+            full=_mixes((0.0, 0.1, 0.2, 0.4, 0.6), _ALL_MASKS),
+        ),
+        Study(
+            name="recovery",
+            about="Clean successes alone against the recovery mix, at equal tokens, measured with faults never seen.",
+            recipe="recovery-desk.toml",
+            cell=_CELL,
+            settings={
+                "clean": {"curate.data": ["demos"]},
+                "mix": {"curate.data": ["demos", "recovery"]},
+            },
+        ),
+    )
+}
+
+
+def study(
+    name: str, path: Path | None, folder: Path | None, *, full: bool, minutes: float | None, cost_only: bool
+) -> dict[str, Any]:
+    """Runs a study cell by cell, resuming what is there; says what it costs first.
+
+    Args:
+        name: of the study.
+        path: a recipe to use instead of the study's own.
+        folder: of the run; `runs/study-NAME` by default.
+        full: take the full grid of settings.
+        minutes: scale tasks and training to about this long.
+        cost_only: say what it costs and do nothing.
+
+    Raises:
+        InputError: the recipe does not fit the study, or the minutes are too few.
+    """
+    one = STUDIES[name]
+    path, folder = path or recipes_folder() / one.recipe, (folder or Path("runs") / f"study-{name}").absolute()
+    cells = one.cells(full)
+    recipe = expand(load_recipe(path), one, cells)
+    if minutes is not None:
+        if not minutes >= 1:  # also what is no number
+            raise InputError(f"{minutes:g} minutes is too short; give at least 1")
+        recipe = shrunk(recipe, min(1.0, minutes / max(cost(recipe, Path())[0], 1.0)))
+    line = cost_line(recipe, cells, folder)
+    if cost_only:
+        return {"study": name, "cells": len(cells), "minutes": cost(recipe, folder)[0], "lines": [line]}
+    say(line)
+    rows = run_study(one, recipe, cells, path.read_text(encoding="utf-8"), path.parent.resolve(), folder)
+    shown = [*table(rows).splitlines(), f"table and plot: {folder / 'study.md'}"]
+    return {"study": name, "run": str(folder), "rows": [row.to_json() for row in rows], "lines": shown}

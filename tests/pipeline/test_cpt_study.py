@@ -1,0 +1,118 @@
+"""The study `cpt` on a tiny model: bases at equal tokens, resumed, curves, conflict, and a fit that may refuse."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from quintain.commands.commands import recipes_folder
+from quintain.recipe import load_recipe
+from quintain.studies.cpt import loss_figures
+from quintain.studies.studies import STUDIES, study
+from quintain.studies.study import expand
+from recipe_edits import set_stages
+
+STAGES = """
+[[stages]]
+kind = "rollout"
+name = "demos"
+pool = "train"
+
+[[stages]]
+kind = "fas"
+name = "fas"
+documents = ["chad.txt"]
+make = { memories = 4, chinese = 0.0 }
+
+[[stages]]
+kind = "has"
+name = "has"
+data = ["demos"]
+
+[[stages]]
+kind = "cpt"
+name = "cpt"
+data = ["fas", "has"]
+text = ["rivers.jsonl"]
+tokens = { reasoning = 600, has = 600 }
+train = { context = 1024, microbatch_tokens = 1024, batch_tokens = 512, learning_rate = 1e-3 }
+
+[[stages]]
+kind = "sft"
+name = "sft"
+data = ["demos"]
+start = "cpt"
+train = { learning_rate = 1e-3, batch_trajectories = 4, tokens = 900 }
+
+[[stages]]
+kind = "eval"
+name = "measured"
+model = "sft"
+pool = "eval"
+samples = 2
+sampling = { max_tokens = 4 }
+"""
+
+
+@pytest.fixture
+def small(recipe_file):
+    set_stages(recipe_file, STAGES)
+    facts = "Capital: N'Djamena. Population: 17179740. Area: 1284000. Currency: Franc. Region: Middle Africa."
+    (recipe_file.parent / "chad.txt").write_text(facts)
+    rivers = [json.dumps({"text": f"River {number} runs to the sea."}) for number in range(60)]
+    (recipe_file.parent / "rivers.jsonl").write_text("\n".join(rivers))
+    return recipe_file
+
+
+def test_bases_learn_from_equal_tokens_and_are_set_side_by_side(small, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(STUDIES, "cpt", replace(STUDIES["cpt"], seeds=(1,)))
+    folder = tmp_path / "run"
+    study("cpt", small, folder, full=False, minutes=None, cost_only=False)
+    assert capsys.readouterr().err.startswith("3 cells: about")
+    record = json.loads((folder / "pretraining.json").read_text())
+    cells = {one["base"]: one for one in record["cells"]}
+    assert cells["original"]["cpt_tokens"] == 0
+    assert 1200 <= cells["general"]["cpt_tokens"] < 1200 + 40
+    assert 1200 <= cells["fas_has"]["cpt_tokens"] < 1200 + 2 * 1024
+    for one in cells.values():
+        assert one["loss"]["least"] <= one["loss"]["last_mean"]
+        assert -1 <= one["gradient_cosine"]["before"] <= 1
+        assert 0 <= one["pass1"] <= one["pass_at_k"] <= 1
+        assert one["k"] == 2
+    assert record["lines"] == ["No fit: a fit of score against tokens needs 5 different amounts of tokens, found 2."]
+    assert record["against_original"]["fas_has"]["pass@2"]["estimate"]["low"] <= 0
+    page = (folder / "study.md").read_text()
+    assert "| fas_has | " in page
+    assert "- general, pass@1 against original: " in page
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*/model/*.safetensors")}
+    study("cpt", small, folder, full=False, minutes=None, cost_only=False)
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("*/model/*.safetensors")} == before
+
+
+def test_every_base_of_the_full_grid_has_the_same_tokens_but_for_the_amounts():
+    one = STUDIES["cpt"]
+    recipe = expand(load_recipe(recipes_folder() / one.recipe), one, one.cells(full=True))
+    tokens = {stage.name: sum(stage.tokens.values()) for stage in recipe.stages if stage.kind == "cpt"}
+    whole = tokens.pop("cpt-fas_has-1")
+    assert {tokens[f"cpt-{base}-1"] for base in ("general", "fas", "has", "shuffled")} == {whole}
+    assert tokens["cpt-fas_has_x0_25-1"] == whole / 4
+    assert tokens["cpt-fas_has_x2-1"] == whole * 2
+    assert not any("original" in name for name in tokens)
+    start = {stage.name: stage.start for stage in recipe.stages if stage.kind == "sft"}
+    assert start["sft-original-2"] == "base"
+    assert start["sft-shuffled-3"] == "cpt-shuffled-3"
+    seeds = {stage.name: stage.train.seed for stage in recipe.stages if stage.kind in ("cpt", "sft")}
+    assert all(name.endswith(f"-{seed}") for name, seed in seeds.items())
+
+
+def test_steps_to_the_controls_loss_by_hand():
+    # The control's last mean is over its three steps: 2. Trailing means of three: 4, 3.5, 3, 2, 1.33.
+    assert loss_figures([4, 3, 2, 1, 1], [3, 2, 1]) == {
+        "final": 1,
+        "least": 1,
+        "last_mean": 11 / 5,
+        "steps_to_control": 4,
+    }
+    assert loss_figures([4, 4], [1, 1])["steps_to_control"] is None
