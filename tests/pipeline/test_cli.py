@@ -12,7 +12,7 @@ from quintain.cli.main import main, make_parser
 
 
 def quintain(*arguments: object, stdin: str = "") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "quintain.cli.main", *map(str, arguments)]
+    command = [sys.executable, "-m", "quintain", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, input=stdin)
 
 

@@ -161,7 +161,7 @@ def test_steps_after_the_checkpoint_are_learnt_again_from_their_journals_bit_for
 
 def test_kills_lose_no_finished_episode_and_interrupted_ones_go_on(recipe, tmp_path):
     path, folder = recipe(checkpoint_seconds=0.5), tmp_path / "run"
-    command = [sys.executable, "-m", "quintain.cli.main", "run", str(path), "--out", str(folder)]
+    command = [sys.executable, "-m", "quintain", "run", str(path), "--out", str(folder)]
     kept: dict[Path, dict[str, Any]] = {}
     for step, how in ((2, signal.SIGKILL), (5, signal.SIGINT)):
         process = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)

@@ -54,7 +54,7 @@ def test_a_changed_stage_runs_again_and_the_old_result_is_kept(recipe_file, fold
 def test_a_run_killed_in_any_stage_goes_on_and_ends_as_if_never_killed(recipe_file, folder, tmp_path):
     whole = tmp_path / "whole"
     run(recipe_file, whole)
-    command = [sys.executable, "-m", "quintain.cli.main", "run", str(recipe_file), "--out", str(folder)]
+    command = [sys.executable, "-m", "quintain", "run", str(recipe_file), "--out", str(folder)]
     for stage in ("base", "sft", "tuned"):
         process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         manifest = folder / stage / "manifest.json"
@@ -88,7 +88,7 @@ def test_changed_tools_stop_a_run_with_the_difference_in_words(recipe_file, fold
     world = recipe_file.parent / "counter.py"
     world.write_text(world.read_text().replace("a: int, b: int", "a: int, b: int, c: int = 0"))
     drifted = subprocess.run(
-        [sys.executable, "-m", "quintain.cli.main", "run", str(recipe_file), "--out", str(folder)],
+        [sys.executable, "-m", "quintain", "run", str(recipe_file), "--out", str(folder)],
         capture_output=True,
         text=True,
     )

@@ -47,7 +47,7 @@ def test_a_mended_verifier_judges_what_was_played_before(recipe_file, played, tm
     (other / "mended.py").write_text(source.replace("return Verdict(", "return Verdict(True) or Verdict("))
     recipe = other / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("counter:Counter", "mended:Counter"))
-    command = [sys.executable, "-m", "quintain.cli.main", "eval", str(recipe), "--rescore", str(played), "--json"]
+    command = [sys.executable, "-m", "quintain", "eval", str(recipe), "--rescore", str(played), "--json"]
     done = subprocess.run([*command, "--out", str(tmp_path / "again")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)["stages"]["eval"]

@@ -255,7 +255,3 @@ def _tools_check(options: argparse.Namespace) -> int:
     for line in differences or ["the tools are as locked"]:
         print(line)
     return 1 if differences else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
