@@ -133,7 +133,7 @@ class WorldExam:
         with tempfile.TemporaryDirectory() as folder:
             whole = self._states(Path(folder) / "whole", {one.task_id: _actions(one) for one in self.gold})
             acting = {one.name for one in self._make(None).factory().toolset() if not one.read_only}
-            cut = {one.task_id: _without_last_call(one, acting) for one in self.gold if one.calls()}
+            cut = {one.task_id: without_last_call(one, acting) for one in self.gold if one.calls()}
             short = self._states(Path(folder) / "short", cut)
         passed = [episode for episode, _ in short.values() if episode.success]
         traced = [one for one in passed if short[one.task_id][1] != whole[one.task_id][1]]
@@ -203,7 +203,7 @@ def _actions(episode: Episode) -> tuple[Action, ...]:
     return tuple(turn.action for turn in episode.turns)
 
 
-def _without_last_call(episode: Episode, acting: set[str]) -> tuple[Action, ...]:
+def without_last_call(episode: Episode, acting: set[str]) -> tuple[Action, ...]:
     """The actions without the last call of an acting tool (of any, where none acts), and without what is left empty."""
     calls = [call for turn in episode.turns for call in turn.action.calls]
     last = ([call for call in calls if call.tool in acting] or calls)[-1]
