@@ -37,6 +37,7 @@ $(VENV)/.quickstart: $(VENV)/.python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt --editable '.[dev]'
+	$(PIP) --constraint constraints.txt --no-deps bfcl-eval
 	@touch $@ $(VENV)/.quickstart
 
 clean:

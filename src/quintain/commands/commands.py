@@ -66,7 +66,7 @@ def evaluate(
     prompt: Path | None = None,
     accept_drift: bool = False,
 ) -> dict[str, Any]:
-    """Measures one model on a pool of a recipe.
+    """Measures one model on a pool of a recipe, with the sampling of the recipe's own first evaluation of that pool.
 
     Args:
         path: the recipe.
@@ -87,15 +87,24 @@ def evaluate(
     if model is not None:
         table["model"]["base"] = model
     stage: dict[str, Any] = {"kind": "eval", "name": "eval", "pool": pool, "samples": samples}
+    stage["sampling"] = _sampling(table["stages"], pool, endpoint is not None)
     if endpoint is not None:
-        # a server's model may write far more than a small one in this process
-        stage |= {"endpoint": endpoint, "sampling": {"max_tokens": 1024}}
+        stage["endpoint"] = endpoint
     if prompt is not None:
         stage["prompt"] = read_toml(prompt, "prompt file not found")
     table["stages"] = [stage]
     table["targets"] = []  # they are about the recipe's own stages
     text = path.read_text(encoding="utf-8")
     return _run(recipe_from_table(table, str(path)), text, path.parent, folder, accept_drift)
+
+
+def _sampling(stages: list[dict[str, Any]], pool: str, served: bool) -> dict[str, Any]:
+    own = (one["sampling"] for one in stages if one["kind"] == "eval" and one["pool"] == pool)
+    sampling: dict[str, Any] = next(own, {})
+    if not served:
+        return sampling
+    # what the protocol has of it; a server's model may write far more than a small one in this process
+    return {key: sampling[key] for key in ("temperature", "top_p") if key in sampling} | {"max_tokens": 1024}
 
 
 def rescore(path: Path, stored: Path, pool: str, folder: Path) -> dict[str, Any]:

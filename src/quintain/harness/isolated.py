@@ -345,9 +345,11 @@ def isolate(sample: World) -> Callable[[], IsolatedWorld]:
     """A factory of worlds like this one, each in a process of its own.
 
     Raises:
-        InputError: the class can't be imported by name, as a child must.
+        InputError: the class can't be imported by name, as a child must, or its tools come with the tasks.
     """
     original = type(sample)
+    if sample.tools_per_task:
+        raise InputError(f"world {sample.name!r}: tools_per_task and isolated don't go together; set one of them")
     place = f"{original.__module__}.{original.__qualname__}"
     if original.__module__ == "__main__" or not _importable(original):
         raise InputError(

@@ -75,6 +75,9 @@ class Live:
             self._replace(self.factory())
             problem = await attempt(self._reset, self.world)
         if problem is None:
+            self._renew_tools()
+            digests = replace(self.header.digests, toolset=self.toolset.digest)
+            self.header = replace(self.header, digests=digests)
             self.state = self._snapshot()
         return problem
 
@@ -85,6 +88,7 @@ class Live:
         said: Message | None = await settle(self.world.user, self.view(), seconds=self.budget.seconds)
         if not isinstance(said, Message | None):
             raise TypeError(f"user() must return a Message or None, found {type(said).__name__}")
+        self._renew_tools()
         return said
 
     async def verdict(self, episode: Episode) -> Verdict:
@@ -129,6 +133,10 @@ class Live:
     def _replace(self, world: World) -> None:
         discard(self.world)
         self.world, self.toolset = world, world.toolset()
+
+    def _renew_tools(self) -> None:
+        if self.world.tools_per_task:
+            self.toolset = self._own("toolset", self.world.toolset)
 
     def view(self) -> View:
         """What the agent may see."""
@@ -254,8 +262,10 @@ class Live:
         if kind == "exact":
             assert state is not None
             await self._restore(self.world, state)
+            self._renew_tools()
         else:
             await self._reset(self.world)
+            self._renew_tools()
             for name, arguments in [*self._calls_done, *((call.tool, call.arguments) for call in before)]:
                 await run_call(Call("replay", name, arguments), self.toolset, self.budget)
 

@@ -57,6 +57,7 @@ class Harness:
         self.factory = isolate(sample) if sample.isolated else world
         self.world_name = sample.name
         self.instructions = sample.instructions
+        self.tools_per_task = sample.tools_per_task
         self.digests = Digests(sample.toolset().digest, dialect, sample.data_digest())
 
     async def run(self, task: Task, agent: Agent, *, sample: int = 0) -> Episode:
@@ -74,7 +75,8 @@ class Harness:
     async def resume(self, unfinished: Unfinished, task: Task, agent: Agent) -> Episode:
         """Goes on with an interrupted episode after its last journaled turn."""
         start, turns = unfinished.start, unfinished.turns
-        header = replace(self._header(task, agent, unfinished.id, start["seed"]), version=start["policy"])
+        header = self._header(task, agent, unfinished.id, start["seed"])
+        header = replace(header, version=start["policy"], digests=Digests(**start["digests"]))
         last = turns[-1] if turns else start
         said = {at + 1: message_from_json(one["user"]) for at, one in enumerate(turns) if one.get("user")}
         usage = Usage(**last["usage"]) if turns else Usage()
@@ -105,6 +107,8 @@ class Harness:
         kept = list(episode.turns[:turn])
         said = {at: one for at, one in episode.user_messages.items() if at <= turn}
         header = replace(header, parent=(episode.id, turn))
+        if self.tools_per_task:
+            header = replace(header, digests=replace(header.digests, toolset=episode.digests.toolset))
         with Live(task, self.factory, self.budget, header, self.faults) as live:
             await live.rebuild(kept, said, _usage_of(episode, turn), state)
             pairs = zip(episode.milestones, episode.milestone_turns, strict=True)

@@ -36,6 +36,8 @@ class World:
         snapshots: `exact` (state is saved and restored), `replay` (the logged calls are run again) or `none`.
         isolated: instances live in processes of their own, so that a call past its limit is killed whatever it
             does, and a crash of native code ends the call alone. Calls run one at a time, also read-only ones.
+        tools_per_task: every task brings tools of its own: `toolset` is asked again after `reset`, and after each
+            `user` message, which may bring more. Such worlds measure agents; the stages that learn refuse them.
         made_with: positional and named arguments the instance was made with.
     """
 
@@ -46,6 +48,7 @@ class World:
     instructions: ClassVar[str] = ""
     snapshots: ClassVar[Literal["exact", "replay", "none"]] = "exact"
     isolated: ClassVar[bool] = False
+    tools_per_task: ClassVar[bool] = False
     seed: int = 0
     made_with: tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -136,7 +139,10 @@ class World:
         return ()
 
     def toolset(self) -> Toolset:
-        """The tools of this instance: its `@tool` methods."""
+        """The tools of this instance: its `@tool` methods.
+
+        Before `reset` a world with `tools_per_task` has those that all of its tasks share, often none.
+        """
         return Toolset.of(self)
 
     def data_digest(self) -> str:

@@ -113,6 +113,11 @@ def audited(work: StageFunction) -> StageFunction:
     """A stage that learns, with the scan of what it reads before it."""
 
     def run(workshop: Workshop, stage: Any, folder: Path) -> dict[str, Any]:
+        if workshop.world_class.tools_per_task and stage.kind != "rollout":
+            raise InputError(
+                f"stage {stage.name!r}: world {workshop.world_class.name!r} brings tools with each task; it measures "
+                "agents, and only stages of the kinds eval and rollout may use it"
+            )
         Auditor(workshop).before(stage, folder)
         return work(workshop, stage, folder)
 
@@ -168,7 +173,7 @@ def _grammars(workshop: Workshop, policy: Policy) -> Any:
     from quintain.inference.grammar import turn_grammar
 
     grammars = Grammars(policy.tokenizer, policy.model.get_output_embeddings().out_features, policy.dialect.stop)
-    grammars.begin(turn_grammar(policy.dialect.id, workshop.world().toolset()))
+    grammars.begin(turn_grammar(policy.dialect.id, workshop.world().toolset()))  # of the tools all tasks share
     return grammars
 
 

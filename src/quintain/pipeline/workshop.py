@@ -151,8 +151,11 @@ class Workshop:
             return []
         trained = json.loads((model / SUMMARY).read_text(encoding="utf-8")).get("digests", [])
         now = self.digests()
-        other = [key for key in ("toolset", "dialect") if trained and all(one[key] != now[key] for one in trained)]
-        found = self.lock_differences(model / LOCK) if (model / LOCK).is_file() else []
+        # where tools come with the tasks, those a model was trained on are none that could have changed
+        keys = ("dialect",) if self.world_class.tools_per_task else ("toolset", "dialect")
+        other = [key for key in keys if trained and all(one[key] != now[key] for one in trained)]
+        locked = "toolset" in keys and (model / LOCK).is_file()
+        found = self.lock_differences(model / LOCK) if locked else []
         if "toolset" in other and not found:
             found = [Difference("", f"toolset changed, how is not known (it has no {LOCK})")]
         if "dialect" in other:

@@ -1,0 +1,3 @@
+from quintain.worlds.bfcl.single import SingleTurn
+
+__all__ = ["SingleTurn"]
