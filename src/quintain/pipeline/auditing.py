@@ -21,10 +21,11 @@ from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
 from quintain.pipeline.fas import documents
+from quintain.pipeline.lineage import ancestors
 from quintain.pipeline.run import write_json
 from quintain.pipeline.workshop import Workshop
 from quintain.progress import say
-from quintain.recipe import TRAINING, CPTStage, EvalStage, FASStage
+from quintain.recipe import EvalStage, FASStage
 
 AUDIT = "contamination.json"
 """In the folder of a stage: what its scan found."""
@@ -105,7 +106,6 @@ class Auditor:
 
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
-        self._stages = {stage.name: stage for stage in workshop.recipe.stages}
 
     def before(self, stage: Any, folder: Path) -> None:
         """Scans what a stage reads against all pools of evaluation stages, and leaves the record in its folder.
@@ -127,7 +127,7 @@ class Auditor:
 
     def evaluation(self, stage: EvalStage, tasks: Sequence[Task], episodes: Sequence[Episode], folder: Path) -> Audit:
         """Scans everything the evaluated model learnt from in this run, and what its tools returned."""
-        learnt = self._learnt_from(stage)
+        learnt = ancestors(self._workshop.recipe.stages, stage.model)
         inputs = chain.from_iterable(self._inputs(one) for one in learnt)
         rollouts = chain.from_iterable(read_items(one, (".jsonl",)) for one in self._own_rollouts(learnt))
         index = LeakIndex({stage.pool: tasks}, self._siblings)
@@ -193,22 +193,6 @@ class Auditor:
             yield from read_items(workshop.home / path, (".jsonl",))
         for reference in getattr(stage, "text", ()):
             yield from (Item(one.id, one.text) for one in read_text(reference, workshop.home, Counter()))
-
-    def _learnt_from(self, stage: EvalStage) -> list[Any]:
-        """The stages that made the model, and those that made what it learnt from."""
-        waiting, found = self._models(stage), {}
-        while waiting:
-            one = self._stages[waiting.pop()]
-            if one.name not in found:
-                found[one.name] = one
-                replay = [one.replay] if isinstance(one, CPTStage) and one.replay else []
-                waiting += [*self._models(one), *replay, *getattr(one, "data", ())]
-        return list(found.values())
-
-    def _models(self, stage: Any) -> list[str]:
-        """Training stages whose models a stage uses; `base` and `oracle` are none, whatever else has that name."""
-        named = [getattr(stage, key, "") for key in ("model", "start", "agent")]
-        return [name for name in named if name in self._stages and self._stages[name].kind in TRAINING]
 
     def _own_rollouts(self, stages: Iterable[Any]) -> list[Path]:
         """Where reinforcement learning keeps what it played itself."""

@@ -16,7 +16,8 @@ from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.lock import read_lock
 from quintain.interface.tasks import Task, load_tasks
-from quintain.pipeline.run import RECIPE, read_manifest, read_recipe
+from quintain.pipeline.lineage import is_done, split_stage
+from quintain.pipeline.run import RECIPE, read_recipe
 from quintain.pipeline.workshop import LOCK
 
 
@@ -41,15 +42,14 @@ def read_evaluation(path: Path) -> Measured:
     Raises:
         InputError: there is no run, or no finished evaluation in it.
     """
-    run, wanted = (path.parent, path.name) if read_manifest(path) is not None else (path, None)
+    run, wanted = split_stage(path)
     recipe, _ = read_recipe(run)
-    stages = [stage.name for stage in recipe.stages if stage.kind == "eval" and wanted in (None, stage.name)]
-    manifests = [found for name in stages if (found := read_manifest(run / name)) and found["status"] == "done"]
-    if not manifests:
+    stages = [stage for stage in recipe.stages if stage.kind == "eval" and wanted in (None, stage.name)]
+    done = [stage for stage in stages if is_done(run, stage.name)]
+    if not done:
         raise InputError(f"{path}: no finished evaluation; give a run with an eval stage, or RUN/STAGE")
-    last = manifests[-1]
-    episodes, _ = read_journal(run / last["name"] / "journal")
-    path_of_tasks = run / "pools" / f"{last['stage']['pool']}.jsonl"
+    episodes, _ = read_journal(run / done[-1].name / "journal")
+    path_of_tasks = run / "pools" / f"{done[-1].pool}.jsonl"
     tasks = load_tasks(path_of_tasks) if path_of_tasks.is_file() else []  # a run keeps no tasks of a sealed pool
     return Measured(str(path), episodes, {task.id: task for task in tasks})
 
@@ -114,7 +114,7 @@ def _recorded(model: Path, now: Measured) -> list[Measured]:
     recipe, _ = read_recipe(run)
     toolset = read_lock(model / LOCK).toolset
     names = [one.name for one in recipe.stages if one.kind == "eval" and one.model == stage and not one.endpoint]
-    done = [name for name in names if (found := read_manifest(run / name)) and found["status"] == "done"]
+    done = [name for name in names if is_done(run, name)]
     measured = [read_evaluation(run / name) for name in done]
     scored = {one.task_id for one in now.episodes if one.scored}
     return [

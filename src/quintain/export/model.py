@@ -1,0 +1,178 @@
+"""A trained model as a folder that transformers, vLLM and llama.cpp serve as it is."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quintain.agents.chat import described
+from quintain.export.card import model_card
+from quintain.export.licence import Licence, licence_of
+from quintain.interface.dialects import get as get_dialect
+from quintain.interface.dialects.codec import TokenizerCodec
+from quintain.interface.dialects.template import chat_template
+from quintain.interface.errors import InputError
+from quintain.interface.lock import Lock, read_lock
+from quintain.interface.tools import Tool, Toolset
+from quintain.pipeline.lineage import is_done, split_stage, trained_stage
+from quintain.pipeline.workshop import LOCK, Workshop
+from quintain.recipe import EvalStage
+from quintain.recipe.tables import SamplingSection
+
+TOOLS = "tools.json"
+"""The tools as a request's `tools`, in the order in which the model saw them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is exported.
+
+    Attributes:
+        workshop: of its run.
+        stage: name of the stage that trained it.
+        toolset: the tools it was trained with, in the order of its prompts.
+        tokenizer: its transformers tokenizer.
+        stop: ids that end a turn.
+        licence: of its base model.
+    """
+
+    workshop: Workshop
+    stage: str
+    toolset: Toolset
+    tokenizer: Any
+    stop: tuple[int, ...]
+    licence: Licence
+
+    @property
+    def model(self) -> Path:
+        """The folder with its weights."""
+        return self.workshop.folder / self.stage / "model"
+
+    @property
+    def dialect(self) -> str:
+        """Name of its dialect."""
+        return self.workshop.recipe.model.dialect
+
+    @property
+    def sampling(self) -> SamplingSection:
+        """How its tokens were drawn when it was last measured; the default where it never was."""
+        measured = [one for one in evaluations(self.workshop, self.stage) if one.model == self.stage]
+        return measured[-1].sampling if measured else SamplingSection()  # type: ignore[call-arg]
+
+
+def evaluations(workshop: Workshop, stage: str) -> list[EvalStage]:
+    """Finished evaluations of a stage's model and of the base model."""
+    return [
+        one
+        for one in workshop.recipe.stages
+        if isinstance(one, EvalStage)
+        and one.model in ("base", stage)
+        and one.endpoint is None
+        and is_done(workshop.folder, one.name)
+    ]
+
+
+def export_model(path: Path, form: str, out: Path) -> str:
+    """Writes a trained model for other programs; returns what was done in one line.
+
+    Args:
+        path: `RUN/STAGE`, or `RUN` for its last finished training stage.
+        form: `model` (a folder with all weights), `adapter` (the same with a LoRA stage's adapter alone) or `gguf` (one
+            file for llama.cpp).
+        out: the new folder or file.
+
+    Raises:
+        InputError: `out` is there, the run has no such stage, or the form can't hold this model.
+    """
+    if out.exists():
+        raise InputError(f"{out} is there already; give another --out")
+    run, wanted = split_stage(path)
+    source = _source(run, wanted)
+    if form == "gguf":
+        from quintain.export.gguf import write_gguf
+
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_gguf(source.model, out, template=chat_template(source.dialect), stop=source.stop, licence=source.licence)
+        return f"{out}: {source.stage} of {run}, {out.stat().st_size / 1e6:.1f} MB"
+    from quintain.training.checkpoint import atomic_folder
+
+    weights = source.model if form == "model" else _adapter(source)
+    with atomic_folder(out) as folder:
+        _write_weights(weights, folder)
+        _write_tokenizer(source, folder)
+        _write_interface(source, folder)
+        _write_json(folder / "generation_config.json", _generation(source))
+        for name, text in source.licence.files.items():
+            (folder / name).write_bytes(text)
+        card = model_card(source.workshop, source.stage, source.toolset, form, source.licence, source.sampling)
+        (folder / "README.md").write_text(card, encoding="utf-8")
+    return f"{out}: {source.stage} of {run}, {form}, {len(source.toolset)} tools, dialect {source.dialect}"
+
+
+def _source(run: Path, wanted: str | None) -> Source:
+    from transformers import AutoTokenizer
+
+    recipe, home, stage = trained_stage(run, wanted)
+    workshop = Workshop(recipe, home, run, accept_drift=True)
+    folder = run / stage / "model"
+    if not (folder / "tokenizer.json").is_file():
+        raise InputError(f"{folder}: it has no tokenizer.json, so no other program can read its text")
+    tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
+    dialect = get_dialect(recipe.model.dialect, TokenizerCodec(tokenizer))
+    toolset = _toolset(workshop, read_lock(folder / LOCK))
+    return Source(workshop, stage, toolset, tokenizer, dialect.stop, licence_of(recipe.model.base))
+
+
+def _toolset(workshop: Workshop, lock: Lock) -> Toolset:
+    """The locked tools, in the world's order where the world still has them."""
+    now = workshop.world().toolset()
+    if now.digest == lock.toolset:
+        return now
+    return Toolset(Tool(one["name"], one["description"], one["parameters"], one["result"]) for one in lock.tools)
+
+
+def _adapter(source: Source) -> Path:
+    folder = source.model.with_name("adapter")
+    if not (folder / "adapter_config.json").is_file():
+        raise InputError(
+            f"{source.stage} trained all weights, so it has no adapter (lora_rank is 0); take --format model"
+        )
+    return folder
+
+
+def _write_weights(source: Path, folder: Path) -> None:
+    for path in sorted(source.iterdir()):
+        if path.suffix == ".safetensors" or path.name in _CONFIGS or path.name.endswith(".index.json"):
+            shutil.copy(path, folder / path.name)
+
+
+_CONFIGS = ("config.json", "adapter_config.json")
+
+
+def _write_tokenizer(source: Source, folder: Path) -> None:
+    source.tokenizer.chat_template = chat_template(source.dialect)
+    source.tokenizer.save_pretrained(folder)
+
+
+def _write_interface(source: Source, folder: Path) -> None:
+    shutil.copy(source.model / LOCK, folder / LOCK)
+    _write_json(folder / TOOLS, described(source.toolset, {}))
+
+
+def _generation(source: Source) -> dict[str, Any]:
+    """Settings as the model was measured with; servers take them where a request says nothing."""
+    sampling = source.sampling
+    settings: dict[str, Any] = {"eos_token_id": list(source.stop), "max_new_tokens": sampling.max_tokens}
+    if source.tokenizer.pad_token_id is not None:
+        settings["pad_token_id"] = source.tokenizer.pad_token_id
+    if not sampling.temperature:
+        return settings | {"do_sample": False}
+    drawn = {"do_sample": True, "temperature": sampling.temperature, "top_p": sampling.top_p, "top_k": sampling.top_k}
+    return settings | drawn
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
