@@ -12,6 +12,7 @@ from typing import Any
 from quintain import __version__
 from quintain.cli.exchange import add_exchange
 from quintain.cli.judge import add_judging
+from quintain.cli.mcp_serve import add_mcp_serve
 from quintain.cli.output import finish
 from quintain.cli.pool import add_pool
 from quintain.cli.synth import add_synth
@@ -56,6 +57,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_tools(commands)
     add_exchange(commands)
     add_pool(commands, finish)
+    add_mcp_serve(commands)
     return parser
 
 

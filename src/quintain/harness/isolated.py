@@ -248,7 +248,7 @@ class IsolatedWorld(World):
     def __init__(self, arguments: tuple[Any, ...], options: dict[str, Any]) -> None:
         self._made_from = (arguments, options)
         self._child: _Child | None = None
-        self._discarded = False
+        self._abandoned = False
         self._task: Task | None = None
         self._position: _Position | _Failure | None = None
 
@@ -304,9 +304,9 @@ class IsolatedWorld(World):
             else:
                 child.kill()
 
-    def discard(self) -> None:
+    def abandon(self) -> None:
         """Kills the child, also in the middle of a call; after `close` there is none."""
-        self._discarded = True
+        self._abandoned = True
         if self._child is not None:
             self._child.kill()
 
@@ -320,7 +320,7 @@ class IsolatedWorld(World):
     def _begin(self) -> None:
         if self._child is None:
             self._child = _take(self.original)
-        if self._discarded:  # while the child started
+        if self._abandoned:  # while the child started
             self._child.kill()
         self._ask("make", *self._made_from, self.seed)
 
@@ -333,12 +333,6 @@ class IsolatedWorld(World):
         if isinstance(value, _Failure):
             raise value.error()
         return value
-
-
-def discard(world: World) -> None:
-    """Ends an instance at once if it is isolated; one in this process can only be left behind."""
-    if isinstance(world, IsolatedWorld):
-        world.discard()
 
 
 def isolate(sample: World) -> Callable[[], IsolatedWorld]:

@@ -11,11 +11,11 @@ from typing import Any, Self
 
 from quintain.harness.calls import CallTimeout, error_observation, parallel, run_call
 from quintain.harness.faults import Fault, FaultPlan, FaultStream
-from quintain.harness.isolated import IsolatedWorld, discard
+from quintain.harness.isolated import IsolatedWorld
 from quintain.harness.threads import settle
 from quintain.harness.world import World
 from quintain.interface.episode import Budget, Episode, LimitKind, Outcome, Usage, Verdict
-from quintain.interface.errors import InfraError, InputError, QuintainError, describe
+from quintain.interface.errors import InfraError, InputError, InterfaceDrift, QuintainError, describe
 from quintain.interface.faults import REFUSALS
 from quintain.interface.messages import Action, Call, Message, Observation, Turn
 from quintain.interface.records import TokenRecord
@@ -66,14 +66,20 @@ class Live:
         return self
 
     def __exit__(self, *_: object) -> None:
-        discard(self.world)
+        self.world.abandon()
 
     async def open(self) -> Exception | None:
-        """Resets the world to the task, with one retry on another instance; returns what came back twice."""
+        """Resets the world to the task, with one retry on another instance; returns what came back twice.
+
+        Raises:
+            InterfaceDrift: the tools are no longer those this process began with: no episode could be compared.
+        """
         problem = await attempt(self._reset, self.world)
         if problem is not None:
             self._replace(self.factory())
             problem = await attempt(self._reset, self.world)
+        if isinstance(problem, InterfaceDrift):
+            raise problem
         if problem is None:
             self._renew_tools()
             digests = replace(self.header.digests, toolset=self.toolset.digest)
@@ -102,7 +108,7 @@ class Live:
             await self._close(world)
             return verdict
         finally:
-            discard(world)
+            world.abandon()
 
     async def _verify(self, world: World, episode: Episode) -> Verdict:
         verdict = await settle(world.verify, self.task, episode, seconds=self.budget.seconds)
@@ -131,7 +137,7 @@ class Live:
             world.restore(state)
 
     def _replace(self, world: World) -> None:
-        discard(self.world)
+        self.world.abandon()
         self.world, self.toolset = world, world.toolset()
 
     def _renew_tools(self) -> None:

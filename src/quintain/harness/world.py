@@ -161,6 +161,12 @@ class World:
         """Frees what `reset` took."""
         return None
 
+    def abandon(self) -> None:
+        """Ends at once, without waiting, what this instance holds outside of its process (a server, a child).
+
+        Called when an instance is replaced, also in the middle of a call, and after `close`.
+        """
+
     def user(self, view: View) -> Message | Awaitable[Message | None] | None:
         """What the user says after an answer; None ends the episode."""
         return None

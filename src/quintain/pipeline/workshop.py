@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -193,26 +195,30 @@ class Workshop:
 
     def write_lock(self, path: Path) -> Lock:
         """Records the interface, with the recipe's probe calls run on a fresh world."""
-        world = self._probed_world(bool(self.recipe.world.probes))
         probes = [Probe(one.tool, one.arguments) for one in self.recipe.world.probes]
-        return asyncio.run(write_lock(path, world.toolset(), world.name, probes, self._executor(world)))
+        with self._probed_world(bool(probes)) as world:
+            return asyncio.run(write_lock(path, world.toolset(), world.name, probes, self._executor(world)))
 
     def lock_differences(self, path: Path) -> list[Difference]:
         """How the live tools differ from a lock file."""
         lock = read_lock(path)
-        world = self._probed_world(bool(lock.observed))
-        return asyncio.run(check_lock(lock, world.toolset(), world.name, self._executor(world)))
+        with self._probed_world(bool(lock.observed)) as world:
+            return asyncio.run(check_lock(lock, world.toolset(), world.name, self._executor(world)))
 
-    def _probed_world(self, ready: bool) -> World:
+    @contextmanager
+    def _probed_world(self, ready: bool) -> Iterator[World]:
         """A fresh instance; `ready` for calls, reset to the first task of the first pool."""
         world = self.world()
         with somebodys_code(f"toolset() of world {self.recipe.world.world!r}"):
             world.toolset()
-        if ready:
-            sample = self.pools.sample()
-            with somebodys_code(f"reset() of world {self.recipe.world.world!r}"):
-                asyncio.run(settle(world.reset, sample))
-        return world
+        try:
+            if ready:
+                sample = self.pools.sample()
+                with somebodys_code(f"reset() of world {self.recipe.world.world!r}"):
+                    asyncio.run(settle(world.reset, sample))
+            yield world
+        finally:
+            world.abandon()
 
     def _executor(self, world: World) -> Execute:
         toolset, budget = world.toolset(), self.recipe.budget.budget()

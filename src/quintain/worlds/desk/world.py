@@ -14,7 +14,7 @@ from quintain.interface.messages import DECLINE_PREFIXES, Action, Call
 from quintain.interface.tasks import Task
 from quintain.interface.tools import tool
 from quintain.interface.words import fold, language_of
-from quintain.worlds.desk.answers import wrong
+from quintain.worlds.answers import wrong
 from quintain.worlds.desk.atlas import LANGUAGES, Language, atlas, entities, share
 from quintain.worlds.desk.calculator import calculate
 from quintain.worlds.desk.collection import Collection

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain.interface.errors import InputError
-from quintain.worlds.desk.answers import wrong
+from quintain.worlds.answers import wrong
 
 QUESTION = "What is the population of Germany?"
 
