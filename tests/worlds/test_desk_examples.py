@@ -7,7 +7,8 @@ import doctest
 import pytest
 
 from quintain.interface import words
-from quintain.worlds.desk import answers, calculator
+from quintain.worlds import answers
+from quintain.worlds.desk import calculator
 
 
 @pytest.mark.parametrize("module", [answers, calculator, words])

@@ -31,7 +31,7 @@ def _episode(episode: Episode) -> str:
     judged = ("success" if episode.success else "failure") if episode.scored else "no score"
     lines = [f"## {episode.id}: {judged}, {episode.outcome}", ""]
     lines += [f"- {message.role}: {_short(message.text)}" for message in episode.messages]
-    for turn in episode.turns:
+    for number, turn in enumerate(episode.turns, start=1):
         action = turn.action
         lines += [f"- thinks: {_short(action.thought)}"] if action.thought else []
         lines += [
@@ -40,6 +40,8 @@ def _episode(episode: Episode) -> str:
         lines += [f"- malformed: {_short(action.text)}"] if action.error else []
         lines += [f"- answers: {_short(action.answer)}"] if action.answer is not None else []
         lines += [f"  - sees: {_short(one.content)}" for one in turn.observations]
+        said = episode.user_messages.get(number)
+        lines += [f"- user: {_short(said.text)}"] if said else []
     reasons = episode.verdict.reasons if episode.verdict else (episode.outcome.detail,)
     return "\n".join([*lines, f"- verdict: {_short('; '.join(reasons)) or '-'}", ""])
 
