@@ -7,6 +7,7 @@ from collections import Counter
 
 import pytest
 
+from loopback import serve
 from quintain.commands.commands import run
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
@@ -80,6 +81,26 @@ def test_executed_options_show_what_they_return(told, tmp_path):
             assert int(returned) == numbers["a"] + numbers["b"]
     masked = [sample.text[start:end] for sample in samples for start, end in sample.unlearnt]
     assert len(masked) >= len(tried)
+
+
+def test_a_teacher_writes_the_alternatives_and_its_cost_and_what_was_left_out_are_in_the_manifest(told, tmp_path):
+    good = {"thought": "Or so.", "calls": [{"tool": "add", "arguments": {"a": 4, "b": 4}}], "answer": ""}
+    unfit = {"thought": "Or so.", "calls": [{"tool": "divide", "arguments": {}}], "answer": ""}
+
+    def respond(request):
+        return {"content": json.dumps({"steps": [good, unfit]})}
+
+    with serve(respond) as server:
+        teacher = f'teacher = {{ endpoint = {{ model = "m", url = "{server.url}", price_in = 1, price_out = 1 }} }}'
+        text = told.read_text().replace("alternatives = 2", f"alternatives = 2\n{teacher}")
+        told.write_text(text[: text.index('[[stages]]\nkind = "cpt"')])
+        decisions = run(told, tmp_path / "run")["stages"]["decisions"]
+    samples = list(read_samples(tmp_path / "run" / "decisions" / "samples.jsonl"))
+    assert all('Or so.\nadd {"a": 4, "b": 4}' in one.text for one in samples)
+    assert "divide" not in "".join(one.text for one in samples)
+    assert decisions["skipped"]["alternatives left out: a call does not fit the toolset"] == decisions["steps"]
+    assert decisions["spent"]["requests"] == decisions["steps"]
+    assert decisions["spent"]["price"] > 0
 
 
 def test_an_interrupted_stage_plays_no_wrong_turn_twice(told, tmp_path, monkeypatch):

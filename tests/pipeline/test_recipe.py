@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quintain.commands.commands import recipes_folder, scaled
+from quintain.commands.commands import recipes_folder
 from quintain.interface.errors import InputError
 from quintain.recipe import load_recipe
 
@@ -90,15 +90,3 @@ def test_a_name_may_be_chinese(recipe_file):
 def test_a_missing_recipe_is_named(tmp_path):
     with pytest.raises(InputError, match="recipe not found"):
         load_recipe(tmp_path / "none.toml")
-
-
-def test_scaling_shrinks_tasks_and_training_time_and_refuses_nonsense():
-    recipe = load_recipe(recipes_folder() / "quickstart.toml")
-    half = scaled(recipe, 0.5)
-    assert half.pools["eval"].count == round(recipe.pools["eval"].count * 0.5)
-    (before,) = [stage.train.seconds for stage in recipe.stages if stage.kind == "sft"]
-    (after,) = [stage.train.seconds for stage in half.stages if stage.kind == "sft"]
-    assert after == pytest.approx(before / 2)
-    for nonsense in (0.01, -1.0, float("nan")):
-        with pytest.raises(InputError, match="too short"):
-            scaled(recipe, nonsense)

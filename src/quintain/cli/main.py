@@ -65,10 +65,13 @@ def _add_run_commands(commands: Any) -> None:
     one = commands.add_parser(
         "quickstart",
         help="the whole line on this machine: measure a base model, train it, measure again, report",
-        description="Measures SmolLM2-135M on questions about a collection of documents, fine-tunes it on reference "
-        "episodes, measures it again on documents it never saw, and writes a report. About 10 minutes on 2 cores.",
+        description="Measures SmolLM2-135M on questions about a collection of documents it never sees in training; "
+        "pre-trains it on plans and decisions, fine-tunes it on reference episodes and lets it practise; measures it "
+        "after each, and writes a report. At most 20 minutes on 2 cores.",
     )
-    one.add_argument("--minutes", type=float, default=None, help="scale training and evaluation to about this long")
+    one.add_argument(
+        "--minutes", type=float, default=None, help="scale data, training and evaluation to this long, 6 or more"
+    )
     _add_out(one, "runs/quickstart")
     one.set_defaults(command=_quickstart)
 

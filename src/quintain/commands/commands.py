@@ -15,8 +15,11 @@ from quintain.pipeline.workshop import LOCK, Workshop
 from quintain.progress import say
 from quintain.recipe import TRAINING, Recipe, load_recipe, read_toml, recipe_from_table
 
-QUICKSTART_MINUTES = 10
-"""What the quickstart recipe takes on 2 cores, after installation."""
+QUICKSTART_MINUTES = 17
+"""What the quickstart recipe takes on 2 cores, after installation: 11 of them are training, which the clock bounds."""
+
+LEAST_MINUTES = 6
+"""With less, no stage of the quickstart has the steps to show anything."""
 
 
 def run(path: Path, folder: Path | None, accept_drift: bool = False) -> dict[str, Any]:
@@ -47,10 +50,16 @@ def plan_run(path: Path) -> dict[str, Any]:
 
 
 def quickstart(folder: Path, minutes: float | None) -> dict[str, Any]:
-    """Runs the quickstart recipe, scaled to about `minutes`."""
+    """Runs the quickstart recipe, scaled to about `minutes`.
+
+    Raises:
+        InputError: that is too little for its stages.
+    """
     path = recipes_folder() / "quickstart.toml"
     recipe = load_recipe(path)
     if minutes is not None:
+        if not minutes >= LEAST_MINUTES:  # also what is no number
+            raise InputError(f"{minutes:g} minutes is too short; give at least {LEAST_MINUTES}")
         recipe = scaled(recipe, minutes / QUICKSTART_MINUTES)
     return _run(recipe, path.read_text(encoding="utf-8"), path.parent, folder)
 
@@ -159,30 +168,35 @@ def _stage_json(one: Finished) -> dict[str, Any]:
 
 
 def scaled(recipe: Recipe, factor: float) -> Recipe:
-    """The same recipe with tasks and training time scaled by `factor`.
+    """The same recipe with data, training and evaluation scaled by `factor`, however little is left.
 
-    Raises:
-        InputError: too little is left to train or to measure.
+    Pools never grow: a larger one would be another measure. What is trained on does.
     """
-    if not factor * QUICKSTART_MINUTES >= 1:  # also what is no number
-        raise InputError(f"{factor * QUICKSTART_MINUTES:g} minutes is too short; give at least 1")
-    return shrunk(recipe, factor)
-
-
-def shrunk(recipe: Recipe, factor: float) -> Recipe:
-    """The same recipe with tasks and training scaled by `factor`, however little is left."""
     table = recipe.model_dump(mode="json", exclude_none=True)
     for pool in table["pools"].values():
         if "split" in pool:
             pool["count"] = max(8, round(pool["count"] * min(1.0, factor)))
     for stage in table["stages"]:
-        if stage["kind"] in TRAINING and stage["train"].get("seconds"):
-            stage["train"]["seconds"] *= factor
-        if stage["kind"] == "sft" and stage["train"].get("tokens"):
-            stage["train"]["tokens"] = max(1, round(stage["train"]["tokens"] * factor))
-        if stage["kind"] == "cpt":
-            stage["tokens"] = {source: max(1, round(tokens * factor)) for source, tokens in stage["tokens"].items()}
+        _scale_stage(stage, factor)
     return recipe_from_table(table, recipe.name)
+
+
+def _scale_stage(stage: dict[str, Any], factor: float) -> None:
+    def times(count: int) -> int:
+        return max(1, round(count * factor))
+
+    if stage["kind"] == "fas":
+        stage["make"]["memories"] = max(8, times(stage["make"]["memories"]))
+    if stage["kind"] == "cpt":
+        stage["tokens"] = {source: times(tokens) for source, tokens in stage["tokens"].items()}
+    if stage["kind"] not in TRAINING:
+        return
+    train = stage["train"]
+    if train.get("seconds"):
+        train["seconds"] *= factor
+    bound = {"sft": "tokens", "grpo": "steps"}.get(stage["kind"])
+    if bound in train:
+        train[bound] = times(train[bound])
 
 
 def recipes_folder() -> Path:

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,16 @@ from quintain.interface.errors import InputError
 from quintain.interface.sample import Sample, write_samples
 from quintain.interface.tasks import Task
 from quintain.pipeline.cpt import SAMPLES
+from quintain.pipeline.fas import CACHE, teacher_of
 from quintain.pipeline.workshop import Workshop
 from quintain.progress import progress, say
 from quintain.recipe import HASStage
-from quintain.synthesis.choices import BorrowedActions, Choice, choices_of, option_text
+from quintain.synthesis.choices import Alternatives, BorrowedActions, Choice, Step, choices_of, option_text
+from quintain.synthesis.fas import Spent
 from quintain.synthesis.has import Masks, balanced, decision_sample, shuffled_ends, usable
 from quintain.synthesis.leaks import Leaks, Shown, find_leaks
 from quintain.synthesis.rewinds import StateAt, tried, wrong_turns
+from quintain.synthesis.taught import TaughtActions
 
 
 def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
@@ -34,6 +37,7 @@ def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
         InputError: there are not both successes and failures to tell of.
     """
     skipped: Counter[str] = Counter()
+    spent = Spent()
     with ExitStack() as files:
         played = [_journal(workshop.folder / name, files) for name in stage.data]
         own = _journal(folder, files)
@@ -43,8 +47,8 @@ def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
         chosen = balanced([*recorded, *usable(taken, skipped)], stage.seed, skipped)
         if not chosen:
             raise InputError(_unbalanced(stage, recorded))
-        borrowed = BorrowedActions(chosen)
-        told = [(one, choices_of(one, borrowed, stage.alternatives, stage.seed)) for one in chosen]
+        alternatives = _alternatives(workshop, stage, chosen, folder, skipped, spent)
+        told = [(one, choices_of(one, alternatives, stage.alternatives, stage.seed)) for one in chosen]
         if stage.executed:
             told = _executed(workshop, stage, told, _states([*played, own]))
     masks = Masks(stage.mask_bad_steps, stage.mask_results)
@@ -53,7 +57,7 @@ def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
         decision_sample(episode, choices, masks, right=end) for (episode, choices), end in zip(told, ends, strict=True)
     ]
     write_samples(folder / SAMPLES, samples)
-    return _result(told, samples, len(taken), skipped)
+    return _result(told, samples, len(taken), skipped) | ({"spent": asdict(spent)} if spent.requests else {})
 
 
 def _journal(folder: Path, files: ExitStack) -> Journal:
@@ -79,6 +83,29 @@ def _detours(
     oracle = OracleAgent(workshop.world().solution, tasks)
     harness, states, borrowed = workshop.harness(journal), _states(played), BorrowedActions(recorded)
     return asyncio.run(wrong_turns(successes, missing, harness, tasks, oracle, borrowed, states, stage.seed, before))
+
+
+def _alternatives(
+    workshop: Workshop,
+    stage: HASStage,
+    episodes: Sequence[Episode],
+    folder: Path,
+    skipped: Counter[str],
+    spent: Spent,
+) -> Alternatives:
+    """Borrowed ones, or those the stage's teacher writes; its replies are kept in `folder`."""
+    if stage.teacher.endpoint is None:
+        return BorrowedActions(episodes)
+    taught = TaughtActions(workshop.world().toolset(), skipped, spent)
+    steps = [Step(episode, index) for episode in episodes for index in range(len(episode.turns))]
+
+    async def ask() -> None:
+        async with teacher_of(stage.teacher, workshop.home, folder / CACHE, stage.seed) as teacher:
+            with progress("alternatives", total=len(steps), unit="steps") as advance:
+                await taught.ask(teacher, steps, stage.alternatives, stage.teacher.concurrency, advance)
+
+    asyncio.run(ask())
+    return taught
 
 
 def _executed(

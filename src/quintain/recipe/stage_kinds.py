@@ -46,6 +46,8 @@ class HASStage(Stage):
     """Names of rollout stages."""
     alternatives: int = Field(3, ge=1, le=9)
     """Options besides the action taken; not executed."""
+    teacher: TeacherConfig = TeacherConfig()  # type: ignore[call-arg]
+    """Who writes them; without an endpoint they are borrowed from other steps, which needs no model."""
     detours: bool = True
     """Where successes outnumber failures, rewinds some of them and takes a wrong turn."""
     executed: bool = False

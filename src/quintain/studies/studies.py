@@ -6,7 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from quintain.commands.commands import recipes_folder, shrunk
+from quintain.commands.commands import recipes_folder, scaled
 from quintain.evaluation.study import table
 from quintain.interface.errors import InputError
 from quintain.progress import say
@@ -86,7 +86,7 @@ def study(
     if minutes is not None:
         if not minutes >= 1:  # also what is no number
             raise InputError(f"{minutes:g} minutes is too short; give at least 1")
-        recipe = shrunk(recipe, min(1.0, minutes / max(cost(recipe, Path())[0], 1.0)))
+        recipe = scaled(recipe, min(1.0, minutes / max(cost(recipe, Path())[0], 1.0)))
     line = cost_line(recipe, cells, folder)
     if cost_only:
         return {"study": name, "cells": len(cells), "minutes": cost(recipe, folder)[0], "lines": [line]}

@@ -6,6 +6,7 @@ import ast
 import sysconfig
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -38,8 +39,16 @@ def read_text(reference: str, home: Path, skipped: Counter[str]) -> Iterator[Sam
         yield _sample(f"{reference}:{number}", document.source, document.text)
 
 
-def _python_docs() -> Iterator[Sample]:
-    """The topics of Python's language reference, then the docstrings of each module of its library."""
+@cache
+def _python_docs() -> tuple[Sample, ...]:
+    """The topics of Python's language reference, then the docstrings of each module of its library.
+
+    They are kept: every scan of what a model learnt from reads them again, and parsing them takes seconds.
+    """
+    return tuple(_read_python_docs())
+
+
+def _read_python_docs() -> Iterator[Sample]:
     topics: dict[str, str] = import_module("pydoc_data.topics").topics
     for name, text in sorted(topics.items()):
         yield _sample(f"python:{name}", f"python:{name}", text.strip())

@@ -67,14 +67,14 @@ def _request(view: View) -> Request:
     fields = {
         "tools": describe_tools(view.toolset),
         "task": task,
-        "history": [line for turn in view.turns for line in _lines(turn)] or ["nothing yet"],
+        "history": [line for turn in view.turns for line in history_lines(turn)] or ["nothing yet"],
         "decline": DECLINE_PREFIXES[language == "zh"],
     }
     return Request("recover", language, fields, Step)
 
 
-def _lines(turn: Turn) -> list[str]:
-    """What was done and what came back, as the teacher reads it."""
+def history_lines(turn: Turn) -> list[str]:
+    """What was done in a turn and what came back, as teachers read it."""
     action = turn.action
     if action.error is not None:
         return [f"you wrote: {action.text}", f"it answered: {turn.observations[0].content}"]
