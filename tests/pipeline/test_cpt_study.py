@@ -42,9 +42,9 @@ train = { context = 1024, microbatch_tokens = 1024, batch_tokens = 512, learning
 [[stages]]
 kind = "sft"
 name = "sft"
-data = ["demos"]
+data = ["demos", "fas"]
 start = "cpt"
-train = { learning_rate = 1e-3, batch_trajectories = 4, tokens = 900 }
+train = { learning_rate = 1e-3, batch_trajectories = 4, chat_tokens = 400, tokens = 900 }
 
 [[stages]]
 kind = "eval"
@@ -70,7 +70,7 @@ def test_bases_learn_from_equal_tokens_and_are_set_side_by_side(small, tmp_path,
     monkeypatch.setitem(STUDIES, "cpt", replace(STUDIES["cpt"], seeds=(1,)))
     folder = tmp_path / "run"
     study("cpt", small, folder, full=False, minutes=None, cost_only=False)
-    assert capsys.readouterr().err.startswith("3 cells: about")
+    assert capsys.readouterr().err.startswith("3 cells, 3 settings with 1 seed each: about")
     record = json.loads((folder / "pretraining.json").read_text())
     cells = {one["base"]: one for one in record["cells"]}
     assert cells["original"]["cpt_tokens"] == 0
@@ -97,12 +97,19 @@ def test_every_base_of_the_full_grid_has_the_same_tokens_but_for_the_amounts():
     tokens = {stage.name: sum(stage.tokens.values()) for stage in recipe.stages if stage.kind == "cpt"}
     whole = tokens.pop("cpt-fas_has-1")
     assert {tokens[f"cpt-{base}-1"] for base in ("general", "fas", "has", "shuffled")} == {whole}
+    assert not any("mixed" in name or "summarised" in name for name in tokens)
     assert tokens["cpt-fas_has_x0_25-1"] == whole / 4
     assert tokens["cpt-fas_has_x2-1"] == whole * 2
     assert not any("original" in name for name in tokens)
     start = {stage.name: stage.start for stage in recipe.stages if stage.kind == "sft"}
     assert start["sft-original-2"] == "base"
     assert start["sft-shuffled-3"] == "cpt-shuffled-3"
+    assert start["sft-shuffled-mixed-3"] == start["sft-shuffled-summarised-3"] == "cpt-shuffled-3"
+    assert start["sft-original-mixed-2"] == "base"
+    ways = {stage.name: (stage.train.chat, stage.summarise) for stage in recipe.stages if stage.kind == "sft"}
+    assert ways["sft-fas-1"] == ("first", False)
+    assert ways["sft-fas-mixed-1"] == ("mixed", False)
+    assert ways["sft-fas-summarised-1"] == ("first", True)
     seeds = {stage.name: stage.train.seed for stage in recipe.stages if stage.kind in ("cpt", "sft")}
     assert all(name.endswith(f"-{seed}") for name, seed in seeds.items())
 

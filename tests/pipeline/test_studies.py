@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +12,8 @@ from quintain.cli.main import main
 from quintain.commands.commands import recipes_folder
 from quintain.interface.errors import InputError
 from quintain.recipe import load_recipe
-from quintain.studies.studies import STUDIES, study
-from quintain.studies.study import cost, expand
+from quintain.studies.studies import STUDIES, grid_of, study
+from quintain.studies.study import cost, cost_line, expand
 from quintain.training.sft import shuffled, steps_of
 from recipe_edits import edit, set_stages
 
@@ -78,7 +80,7 @@ def run(path, folder, **options):
 def test_a_study_trains_every_cell_shares_the_rest_and_goes_on_where_it_stopped(small, tmp_path, capsys):
     folder = tmp_path / "run"
     result = run(small, folder)
-    assert "6 cells: about" in capsys.readouterr().err.splitlines()[0]
+    assert "6 cells, 2 settings with 3 seeds each: about" in capsys.readouterr().err.splitlines()[0]
     assert [(row["group"], row["seeds"]) for row in result["rows"]] == [("clean", 3), ("mix", 3)]
     stages = sorted(path.parent.name for path in folder.glob("*/manifest.json"))
     assert [name for name in stages if "-" not in name] == ["demos", "recovery", "struck"]
@@ -111,14 +113,14 @@ def test_a_study_of_the_desk_scaled_to_a_minute_runs_to_its_table(name, tmp_path
     text = (recipes_folder() / one.recipe).read_text(encoding="utf-8")
     (tmp_path / one.recipe).write_text(text.replace('"smollm2-135m"', f'"{model_folder}"'), encoding="utf-8")
     result = study(name, tmp_path / one.recipe, tmp_path / "run", full=False, minutes=1.0, cost_only=False)
-    assert [row["seeds"] for row in result["rows"]] == [3] * len(one.settings)
-    assert all(row["estimates"]["pass1"]["tasks"] == 8 for row in result["rows"])
+    assert [row["seeds"] for row in result["rows"]] == [1] * len(one.settings)
+    assert all(row["estimates"]["pass1"]["tasks"] >= 8 for row in result["rows"])
 
 
 def test_cost_is_said_without_running_anything(small, tmp_path, capsys):
     arguments = ["study", "recovery", "--recipe", str(small), "--out", str(tmp_path / "run"), "--cost"]
     assert main(arguments) == 0
-    assert "6 cells: about" in capsys.readouterr().out
+    assert "6 cells, 2 settings with 3 seeds each: about" in capsys.readouterr().out
     assert not (tmp_path / "run").exists()
 
 
@@ -135,7 +137,8 @@ def test_the_recipes_shipped_fit_their_studies(name, full, cells):
     assert len(budgets) == 1
 
 
-def test_the_failures_study_costs_about_ninety_minutes(tmp_path):
+def test_the_failures_study_costs_about_ninety_minutes(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     one = STUDIES["failures"]
     recipe = expand(load_recipe(recipes_folder() / one.recipe), one, one.cells(False))
     assert 80 < cost(recipe, tmp_path)[0] < 120
@@ -151,6 +154,32 @@ def test_every_cell_differs_from_the_others_in_its_keys(tmp_path):
 def test_a_recipe_that_ends_otherwise_is_an_input_error(recipe_file, tmp_path):
     with pytest.raises(InputError, match="the recipe must end with curate, sft, eval"):
         run(recipe_file, tmp_path)
+
+
+def test_fewer_minutes_are_fewer_seeds_of_the_same_cells_and_then_smaller_ones(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    one, recipe = STUDIES["cpt"], load_recipe(recipes_folder() / "cpt-desk.toml")
+    whole = cost(grid_of(one, recipe, False, None)[1], Path())[0]
+    for minutes, seeds in ((whole, 3), (whole * 0.9, 2), (whole * 0.4, 1)):
+        cells, expanded = grid_of(one, recipe, False, minutes)
+        assert {cell.seed for cell in cells} == set(range(1, seeds + 1))
+        assert {stage.train.tokens for stage in expanded.stages if stage.kind == "sft"} == {24_000}
+        assert cost(expanded, Path())[0] <= minutes
+    cells, expanded = grid_of(one, recipe, False, whole / 6)
+    assert {cell.seed for cell in cells} == {1}
+    assert {stage.train.tokens for stage in expanded.stages if stage.kind == "sft"} == {12_000}
+    assert cost(expanded, Path())[0] == pytest.approx(whole / 6, rel=0.01)
+
+
+def test_one_core_takes_twice_as_long_as_two(monkeypatch):
+    one = STUDIES["cpt"]
+    recipe = expand(load_recipe(recipes_folder() / one.recipe), one, one.cells(False))
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    two = cost(recipe, Path())[0]
+    assert "on 2 cores" in cost_line(recipe, one.cells(False), Path())
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
+    assert cost(recipe, Path())[0] == 2 * two
+    assert "on 1 core" in cost_line(recipe, one.cells(False), Path())
 
 
 @pytest.mark.parametrize("minutes", [0.5, -1.0, float("nan")])

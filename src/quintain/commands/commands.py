@@ -194,9 +194,8 @@ def _scale_stage(stage: dict[str, Any], factor: float) -> None:
     train = stage["train"]
     if train.get("seconds"):
         train["seconds"] *= factor
-    bound = {"sft": "tokens", "grpo": "steps"}.get(stage["kind"])
-    if bound in train:
-        train[bound] = times(train[bound])
+    bounds = {"sft": ("tokens", "chat_tokens"), "grpo": ("steps",), "cpt": ()}[stage["kind"]]
+    train |= {bound: times(train[bound]) for bound in bounds if bound in train}
 
 
 def recipes_folder() -> Path:

@@ -13,14 +13,16 @@ from quintain.agents.oracle import OracleAgent
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
 from quintain.inference.endpoint_config import EndpointConfig
-from quintain.interface.episode import Episode
+from quintain.interface.episode import Digests, Episode
 from quintain.interface.errors import InputError
+from quintain.interface.example import Example
 from quintain.interface.failures import recovered
+from quintain.interface.sample import read_samples
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
 from quintain.pipeline.auditing import Auditor
 from quintain.pipeline.comparison import Measured, cost_of_drift
-from quintain.pipeline.cpt import cpt
+from quintain.pipeline.cpt import SAMPLES, cpt
 from quintain.pipeline.curate import curate, is_curated, lesson_examples
 from quintain.pipeline.fas import fas
 from quintain.pipeline.has import has
@@ -48,12 +50,15 @@ def rollout(workshop: Workshop, stage: RolloutStage, folder: Path) -> dict[str, 
 
 
 def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
-    """Fine-tunes on the episodes of earlier stages."""
+    """Fine-tunes on the episodes of earlier stages, and on chat where there is some."""
+    from quintain.training.chat import summarised_episode
     from quintain.training.examples import episode_examples
     from quintain.training.sft import train_examples
 
+    talked = [one.name for one in workshop.recipe.stages if one.kind == "fas" and one.name in stage.data]
     curated = [name for name in stage.data if is_curated(workshop.folder / name)]
-    episodes = [one for name in stage.data if name not in curated for one in stage_episodes(workshop, name)]
+    played = [name for name in stage.data if name not in (*curated, *talked)]
+    episodes = [one for name in played for one in stage_episodes(workshop, name)]
     chosen = [one for one in episodes if recovered(one)] if stage.only == "success" else episodes
     if not chosen and not curated:
         ends = Counter(f"{one.outcome} {one.outcome.detail}".strip() for one in episodes)
@@ -62,6 +67,8 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
             f"stage {stage.name!r}: none of {len(episodes)} episodes succeeded ({most or 'none was played'}); "
             "nothing to learn from"
         )
+    if stage.summarise:
+        chosen = [summarised_episode(one) for one in chosen]
     policy = workshop.take_policy(stage.start)
     toolset, window = workshop.world().toolset(), stage.train.window_turns
     examples = [
@@ -70,16 +77,28 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
         for example in episode_examples(episode, window_turns=window, dialect=policy.dialect, toolset=toolset)
     ]
     lessons = [one for name in curated for one in lesson_examples(workshop.folder / name, policy.dialect, toolset)]
-    trained = train_examples(stage.train, examples + lessons, policy.model, folder, tokenizer=policy.tokenizer)
+    chat = _chat(workshop, talked, policy, stage.summarise)
+    trained = train_examples(
+        stage.train, examples + lessons, policy.model, folder, tokenizer=policy.tokenizer, chat=chat
+    )
     workshop.keep_policy(stage.name, Policy(trained.model, policy.tokenizer, policy.dialect))
     rows = read_metrics(folder)
     return {
         "episodes": len(chosen) + len({example.episode for example in lessons}),
         "examples": trained.examples,
+        "chat": len(chat),
         "steps": trained.steps,
         "loss": rows[-1]["loss"] if rows else None,
         "line": f"{trained.steps} steps on {trained.examples} examples, loss {rows[-1]['loss']:.3f}",
     }
+
+
+def _chat(workshop: Workshop, stages: list[str], policy: Policy, summarise: bool) -> list[Example]:
+    """The reasonings of fas stages: questions that are answered without tools."""
+    from quintain.training.chat import chat_examples
+
+    samples = (one for name in stages for one in read_samples(workshop.folder / name / SAMPLES))
+    return [*chat_examples(samples, policy.dialect, Digests(**workshop.digests()), summarise=summarise)]
 
 
 def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:

@@ -126,11 +126,13 @@ class SFTStage(Stage):
 
     kind: Literal["sft"]
     data: list[str]
-    """Names of rollout and curate stages."""
+    """Names of rollout, recover and curate stages; and of fas stages, whose reasonings are learnt as chat."""
     start: str = "base"
     """`base` or the name of an earlier training stage."""
     only: Literal["success", "all"] = "success"
     """Which episodes of rollout stages are learnt from; a curate stage has chosen already."""
+    summarise: bool = False
+    """Thoughts are cut to their first and last sentence, of chat and of episodes that no curate stage chose."""
     train: SFTConfig = SFTConfig()
 
 
@@ -208,6 +210,6 @@ DATA = {
     "has": ("rollout",),
     "cpt": (*SYNTHESIS, "cpt"),
     "curate": ("rollout", "recover"),
-    "sft": ("rollout", "recover", "curate"),
+    "sft": ("rollout", "recover", "curate", "fas"),
 }
 """Kinds of stages that each kind may read."""

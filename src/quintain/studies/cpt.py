@@ -65,17 +65,28 @@ BASES: dict[str, dict[str, Any]] = {
 }
 """The model as it is; pre-trained on general text; pre-trained on first-order and higher-order actions."""
 
-ALL_BASES: dict[str, dict[str, Any]] = {
+_SIX: dict[str, dict[str, Any]] = {
     **BASES,
     "fas": {**_FAS_HAS, "cpt.data": ["fas"], "cpt.tokens": _from("planning", "reasoning")},
     "has": {**_FAS_HAS, "cpt.data": ["has"], "cpt.tokens": _from("has")},
     "shuffled": {**_FAS_HAS, "cpt.data": ["shuffled"], "cpt.tokens": _from("has")},
+}
+
+WAYS: dict[str, dict[str, Any]] = {
+    "mixed": {"sft.train.chat": "mixed"},
+    "summarised": {"sft.summarise": True},
+}
+"""Other ways of fine-tuning than chat first and trajectories after: both mixed; thoughts cut to what they find."""
+
+FULL: dict[str, dict[str, Any]] = {
+    **_SIX,
+    **{f"{base}-{way}": {**changes, **WAYS[way]} for way in WAYS for base, changes in _SIX.items()},
     **{
         f"fas_has_x{factor:g}".replace(".", "_"): {**_FAS_HAS, "cpt.tokens": _times(factor)}
         for factor in (0.25, 0.5, 2)
     },
 }
-"""Also each part alone, decisions with shuffled ends, and other amounts of tokens."""
+"""Also each part alone, decisions with shuffled ends, each base fine-tuned in each way, and other amounts of tokens."""
 
 
 def pretraining(recipe: Recipe, cells: Sequence[Cell], home: Path, folder: Path) -> list[str]:
@@ -89,9 +100,9 @@ def pretraining(recipe: Recipe, cells: Sequence[Cell], home: Path, folder: Path)
     """
     workshop = Workshop(recipe, home, folder)
     found = [(cell, _cell(workshop, cell)) for cell in cells]
-    control = {cell.seed: one["losses"] for cell, one in found if cell.group == "original"}
+    losses = {(cell.group, cell.seed): one["losses"] for cell, one in found}
     for cell, one in found:
-        one["loss"] = loss_figures(one["losses"], control[cell.seed])
+        one["loss"] = loss_figures(one["losses"], losses[control_of(cell.group), cell.seed])
     fit, paired = _fit(found), _paired(workshop, cells)
     record = {
         "cells": [{"base": cell.group, "seed": cell.seed, **one} for cell, one in found],
@@ -103,15 +114,16 @@ def pretraining(recipe: Recipe, cells: Sequence[Cell], home: Path, folder: Path)
 
 
 def _paired(workshop: Workshop, cells: Sequence[Cell]) -> dict[str, dict[str, Difference]]:
-    """pass@1 and pass@k of each base against the original, task by task, the trials of all seeds together."""
+    """pass@1 and pass@k of each base against the original that was fine-tuned alike, all seeds together, by task."""
     trials = {
         base: {one.task: one for one in trials_by_task(_measured(workshop, [c for c in cells if c.group == base]))}
         for base in dict.fromkeys(cell.group for cell in cells)
     }
-    first = trials.pop("original")
     found = {}
     for base, own in trials.items():
-        before = [one for task, one in first.items() if task in own]
+        if base == control_of(base):
+            continue
+        before = [one for task, one in trials[control_of(base)].items() if task in own]
         after = [own[one.task] for one in before]
         clusters = [one.cluster for one in before]
         most = min(one.n for one in (*before, *after))
@@ -130,18 +142,29 @@ def _measured(workshop: Workshop, cells: Sequence[Cell]) -> list[Episode]:
 
 def _paired_lines(paired: Mapping[str, Mapping[str, Difference]]) -> list[str]:
     return [
-        f"- {base}, {name} against original: {one.estimate.value:+.3f} "
+        f"- {base}, {name} against {control_of(base)}: {one.estimate.value:+.3f} "
         f"[{one.estimate.low:+.3f}, {one.estimate.high:+.3f}], p = {one.p_value:.3f}"
         for base, both in paired.items()
         for name, one in both.items()
     ]
 
 
+def control_of(group: str) -> str:
+    """The group whose base is the model as it is, fine-tuned in the same way.
+
+    >>> control_of("fas_has"), control_of("fas_has-mixed")
+    ('original', 'original-mixed')
+    """
+    _, dash, way = group.partition("-")
+    return f"original{dash}{way}"
+
+
 def _cell(workshop: Workshop, cell: Cell) -> dict[str, Any]:
     stages: dict[str, Any] = {
         stage.kind: stage for stage in workshop.recipe.stages if stage.name.endswith(f"-{cell.name}")
     }
-    pretrained = read_manifest(workshop.folder / stages["cpt"].name) if "cpt" in stages else None
+    start = stages["sft"].start  # cells that pre-train alike share the model
+    pretrained = None if start == "base" else read_manifest(workshop.folder / start)
     trials = trials_by_task(stage_episodes(workshop, stages["eval"].name))
     most = min(one.n for one in trials)
     return {
@@ -174,7 +197,8 @@ def _conflict(workshop: Workshop, sft: Any) -> dict[str, float | None]:
 def _examples(workshop: Workshop, sft: Any, dialect: Any) -> list[Example]:
     from quintain.training.examples import episode_examples
 
-    episodes = [one for name in sft.data for one in stage_episodes(workshop, name) if one.success][:EXAMPLES]
+    played = [one.name for one in workshop.recipe.stages if one.kind == "rollout" and one.name in sft.data]
+    episodes = [one for name in played for one in stage_episodes(workshop, name) if one.success][:EXAMPLES]
     toolset = workshop.world().toolset()
     return [
         example
@@ -205,7 +229,7 @@ def _fit(found: Measured) -> dict[str, Any]:
     points = [
         (one["cpt_tokens"], one["pass1"])
         for cell, one in found
-        if cell.group == "original" or cell.group.startswith("fas_has")
+        if cell.group == "original" or (cell.group.startswith("fas_has") and "-" not in cell.group)
     ]
     try:
         laws = fit_scaling([x for x, _ in points], [y for _, y in points])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,9 @@ from quintain.commands.commands import recipes_folder, scaled
 from quintain.evaluation.study import table
 from quintain.interface.errors import InputError
 from quintain.progress import say
-from quintain.recipe import load_recipe
-from quintain.studies.cpt import ALL_BASES, BASES, pretraining
-from quintain.studies.study import Study, cost, cost_line, expand, run_study
+from quintain.recipe import Recipe, load_recipe
+from quintain.studies.cpt import BASES, FULL, pretraining
+from quintain.studies.study import Cell, Study, cost, cost_line, expand, run_study
 
 _CELL = ("curate", "sft", "eval")
 
@@ -37,7 +38,7 @@ STUDIES: dict[str, Study] = {
             recipe="cpt-desk.toml",
             cell=("cpt", "sft", "eval"),
             settings=BASES,
-            full=ALL_BASES,
+            full=FULL,
             seed_keys=("cpt.train.seed", "sft.train.seed"),
             more=pretraining,
         ),
@@ -73,7 +74,7 @@ def study(
         path: a recipe to use instead of the study's own.
         folder: of the run; `runs/study-NAME` by default.
         full: take the full grid of settings.
-        minutes: scale tasks and training to about this long.
+        minutes: run as many seeds as fit into this long; if not even one does, scale tasks and training down as well.
         cost_only: say what it costs and do nothing.
 
     Raises:
@@ -81,12 +82,7 @@ def study(
     """
     one = STUDIES[name]
     path, folder = path or recipes_folder() / one.recipe, (folder or Path("runs") / f"study-{name}").absolute()
-    cells = one.cells(full)
-    recipe = expand(load_recipe(path), one, cells)
-    if minutes is not None:
-        if not minutes >= 1:  # also what is no number
-            raise InputError(f"{minutes:g} minutes is too short; give at least 1")
-        recipe = scaled(recipe, min(1.0, minutes / max(cost(recipe, Path())[0], 1.0)))
+    cells, recipe = grid_of(one, load_recipe(path), full, minutes)
     line = cost_line(recipe, cells, folder)
     if cost_only:
         return {"study": name, "cells": len(cells), "minutes": cost(recipe, folder)[0], "lines": [line]}
@@ -94,3 +90,21 @@ def study(
     rows = run_study(one, recipe, cells, path.read_text(encoding="utf-8"), path.parent.resolve(), folder)
     shown = [*table(rows).splitlines(), f"table and plot: {folder / 'study.md'}"]
     return {"study": name, "run": str(folder), "rows": [row.to_json() for row in rows], "lines": shown}
+
+
+def grid_of(one: Study, recipe: Recipe, full: bool, minutes: float | None) -> tuple[list[Cell], Recipe]:
+    """The cells that fit into the minutes, and the recipe of their stages.
+
+    Fewer seeds come before smaller cells: models trained too little to act can't be told apart, and the seeds left out
+    can be added later, for the stages done stay as they are.
+    """
+    if minutes is not None and not minutes >= 1:  # also what is no number
+        raise InputError(f"{minutes:g} minutes is too short; give at least 1")
+    most = math.inf if minutes is None else minutes
+    for seeds in range(len(one.seeds), 0, -1):
+        cells = one.cells(full, seeds)
+        expanded = expand(recipe, one, cells)
+        expected = cost(expanded, Path())[0]
+        if expected <= most:
+            return cells, expanded
+    return cells, scaled(expanded, most / expected)

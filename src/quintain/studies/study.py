@@ -8,6 +8,7 @@ them.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
@@ -16,6 +17,7 @@ from typing import Any
 
 from quintain.evaluation.study import Row, plot, rows_of, table
 from quintain.harness.journal import read_journal
+from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
 from quintain.pipeline.reporting import report
 from quintain.pipeline.run import read_manifest, run_recipe, write_json, write_text
@@ -25,7 +27,8 @@ from quintain.recipe import Recipe, recipe_from_table
 TOKENS_PER_SECOND = 200
 """Training tokens a second, and"""
 SECONDS_PER_EPISODE = 0.86
-"""seconds of an evaluated episode, as the quickstart took on 2 cores of an Intel Xeon at 2.80 GHz."""
+"""seconds of an evaluated episode, as the quickstart took on 2 cores of an Intel Xeon at 2.80 GHz. One core takes twice
+as long."""
 
 _NAMED = ("start", "model", "agent")
 """Keys of a stage that name another one; `data` names several."""
@@ -78,17 +81,17 @@ class Study:
     seeds: tuple[int, ...] = (1, 2, 3)
     more: Callable[[Recipe, Sequence[Cell], Path, Path], list[str]] | None = None
 
-    def cells(self, full: bool) -> list[Cell]:
-        """Every setting with every seed, seed by seed: an interrupted study has whole rows first."""
+    def cells(self, full: bool, seeds: int | None = None) -> list[Cell]:
+        """Every setting with every seed, or the first few, seed by seed: an interrupted study has whole rows first."""
         settings = self.full if full and self.full else self.settings
         return [
             Cell(name, seed, {**settings[name], **dict.fromkeys(self.seed_keys, seed)})
-            for seed, name in product(self.seeds, settings)
+            for seed, name in product(self.seeds[:seeds], settings)
         ]
 
 
 def expand(recipe: Recipe, study: Study, cells: Sequence[Cell]) -> Recipe:
-    """The recipe with its last stages once for every cell.
+    """The recipe with its last stages once for every cell; cells that pre-train alike share the model.
 
     Raises:
         InputError: the recipe does not end with the study's kinds of stages, or a change names no key of theirs.
@@ -99,7 +102,7 @@ def expand(recipe: Recipe, study: Study, cells: Sequence[Cell]) -> Recipe:
     kinds = tuple(stage["kind"] for stage in last)
     if kinds != study.cell:
         raise InputError(f"study {study.name!r}: the recipe must end with {', '.join(study.cell)}; it has {kinds}")
-    stages = [stage for cell in cells for stage in _stages_of(cell, last)]
+    stages = _shared([stage for cell in cells for stage in _stages_of(cell, last)])
     return recipe_from_table({**parts, "stages": [*shared, *stages], "targets": []}, f"study {study.name}")
 
 
@@ -121,6 +124,22 @@ def _stages_of(cell: Cell, stages: Sequence[dict[str, Any]]) -> list[dict[str, A
     return made
 
 
+def _shared(stages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The stages without pre-training that an earlier one did already: what names it names the earlier one."""
+    made: dict[str, str] = {}
+    instead: dict[str, str] = {}
+    kept = []
+    for stage in stages:
+        one = stage | {key: instead.get(stage[key], stage[key]) for key in _NAMED if key in stage}
+        work = digest({key: value for key, value in one.items() if key != "name"})
+        if one["kind"] == "cpt" and work in made:
+            instead[one["name"]] = made[work]
+            continue
+        made.setdefault(work, one["name"])
+        kept.append(one)
+    return kept
+
+
 def _with(parts: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
     """A copy with the value at a path of keys."""
     inner = value if len(path) == 1 else _with(parts.get(path[0], {}), path[1:], value)
@@ -130,21 +149,28 @@ def _with(parts: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str
 def cost(recipe: Recipe, folder: Path) -> tuple[float, float]:
     """Minutes all stages of training and measuring take, and those that are still to come.
 
-    Stages that are done count as measured, the others as the quickstart's speed on 2 cores lets expect.
+    Stages that are done count as measured, the others as the quickstart's speed on 2 cores lets expect, or on one where
+    this process has no more.
     """
     total = left = 0.0
     for stage in recipe.stages:
         found = read_manifest(folder / stage.name)
         done = found is not None and found["status"] == "done"
-        seconds = found["seconds"] if found and done else _expected(stage, recipe)
+        seconds = found["seconds"] if found and done else _expected(stage, recipe) * 2 / _cores()
         total += seconds
         left += 0.0 if done else seconds
     return total / 60, left / 60
 
 
+def _cores() -> int:
+    """Cores of this process that the estimate knows of: 1 or 2."""
+    return min(2, len(os.sched_getaffinity(0)))
+
+
 def _expected(stage: Any, recipe: Recipe) -> float:
     if stage.kind == "sft":
-        bounds = [stage.train.tokens / TOKENS_PER_SECOND if stage.train.tokens else None, stage.train.seconds]
+        tokens = stage.train.tokens + (stage.train.chat_tokens or 0) if stage.train.tokens else None
+        bounds = [tokens / TOKENS_PER_SECOND if tokens else None, stage.train.seconds]
         return min((bound for bound in bounds if bound is not None), default=0.0)
     if stage.kind == "cpt":
         seconds: float = sum(stage.tokens.values()) / TOKENS_PER_SECOND
@@ -157,7 +183,11 @@ def cost_line(recipe: Recipe, cells: Sequence[Cell], folder: Path) -> str:
     """What the study costs, for the person who starts it."""
     total, left = cost(recipe, folder)
     to_come = "" if left == total else f", {left:.0f} of them still to come"
-    return f"{len(cells)} cells: about {total:.0f} minutes at the quickstart's speed on 2 cores{to_come}"
+    settings, seeds = (len({getattr(cell, key) for cell in cells}) for key in ("group", "seed"))
+    grid = f"{len(cells)} cells, {settings} settings with {seeds} {'seed' if seeds == 1 else 'seeds'} each"
+    cores = _cores()
+    where = f"{cores} {'core' if cores == 1 else 'cores'}"
+    return f"{grid}: about {total:.0f} minutes at the quickstart's speed on {where}{to_come}"
 
 
 def run_study(study: Study, recipe: Recipe, cells: Sequence[Cell], text: str, home: Path, folder: Path) -> list[Row]:
