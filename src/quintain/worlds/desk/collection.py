@@ -11,7 +11,7 @@ from typing import Any
 
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
-from quintain.interface.words import fold, has_chinese
+from quintain.interface.words import fold
 from quintain.worlds.desk.search import Ranking
 
 PAGE_WIDTH = 320
@@ -34,14 +34,8 @@ class Document:
     text: str
 
     def pages(self) -> list[str]:
-        """The text in pages of at most `PAGE_WIDTH`, cut between words where there is one to cut at."""
-        pages, rest = [], self.text.strip()
-        while (fit := _fitting(rest)) < len(rest):
-            cut = max(rest.rfind(mark, fit // 2, fit) for mark in (" ", "\n", "。"))
-            cut = fit if cut < 0 else cut + 1
-            pages.append(rest[:cut].strip())
-            rest = rest[cut:].strip()
-        return [*pages, rest]
+        """The text in pages of at most `PAGE_WIDTH`."""
+        return pages_of(self.text, PAGE_WIDTH)
 
     def snippet(self) -> str:
         """The first sentence, at most `SNIPPET_CHARACTERS`; "" if the title says as much."""
@@ -51,10 +45,26 @@ class Document:
         return first if len(first) <= SNIPPET_CHARACTERS else first[: SNIPPET_CHARACTERS - 3].rstrip() + "..."
 
 
-def _fitting(text: str) -> int:
-    """How many characters from the start fit on one page."""
-    widths = accumulate(4 if has_chinese(char) else 1 for char in text[: PAGE_WIDTH + 1])
-    return sum(1 for width in widths if width <= PAGE_WIDTH)
+def pages_of(text: str, width: int) -> list[str]:
+    """A text in pieces of at most `width`, cut between words where there is one to cut at."""
+    text, pages, at = text.strip(), [], 0
+    while at < len(text):
+        window = text[at : at + width]
+        fit = _fitting(window, width)
+        if at + fit < len(text):
+            cut = max(window.rfind(mark, fit // 2, fit) for mark in (" ", "\n", "。"))
+            fit = fit if cut < 0 else cut + 1
+        pages.append(window[:fit].strip())
+        at += fit
+        while at < len(text) and text[at].isspace():
+            at += 1
+    return pages or [""]
+
+
+def _fitting(window: str, width: int) -> int:
+    """How many characters from the start fit on one page; a Chinese character counts four times."""
+    widths = accumulate(4 if "㐀" <= char <= "鿿" else 1 for char in window)
+    return sum(1 for one in widths if one <= width)
 
 
 class Collection:

@@ -1,0 +1,3 @@
+from quintain.worlds.web.world import Web
+
+__all__ = ["Web"]
