@@ -32,11 +32,16 @@ class Bubblewrap:
     Args:
         scratch_bytes: size of the scratch folder, held in memory.
         imports: modules that the interpreter imports once, before the first call.
+        hidden: modules of the standard library that programs must not find, such as those a task is made from. With
+            them go all installed packages and other Pythons, which may hold copies.
     """
 
-    def __init__(self, *, scratch_bytes: int = 64 * MEBIBYTE, imports: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, *, scratch_bytes: int = 64 * MEBIBYTE, imports: tuple[str, ...] = (), hidden: tuple[str, ...] = ()
+    ) -> None:
         self._scratch_bytes = scratch_bytes
         self._imports = imports
+        self._hidden = hidden
         self._session: Session | None = None
         self._starting = asyncio.Lock()
         self._closed = False
@@ -79,7 +84,7 @@ class Bubblewrap:
             if self._closed:
                 raise InfraError("sandbox: closed; open a new one")
             if self._session is None:
-                self._session = await _start(find_mechanism(), self._scratch_bytes, self._imports)
+                self._session = await _start(find_mechanism(self._hidden), self._scratch_bytes, self._imports)
             return self._session
 
 

@@ -7,6 +7,8 @@ import platform
 import random
 import shutil
 import sys
+import sysconfig
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -27,6 +29,8 @@ _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime")
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _CAPABILITIES = ("CAP_SYS_ADMIN", "CAP_SYS_PTRACE", "CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_KILL")
 _PYTHON, _SITE = "/python", "/site"
+_PACKAGES = ("site-packages", "dist-packages")
+_BARE_USR = ("bin", "sbin", "lib/*-linux-*", "lib/*.so*", "lib64")  # programs and shared libraries, no other Python
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -73,8 +77,11 @@ def find_bubblewrap() -> str:
     return found
 
 
-def find_mechanism() -> Mechanism:
+def find_mechanism(hidden: Sequence[str] = ()) -> Mechanism:
     """The way to confine programs here, with a user id of the sandbox's own where that is possible.
+
+    Args:
+        hidden: modules of the standard library that don't exist inside, and with them no installed package.
 
     Raises:
         CannotConfine: the platform has no such way.
@@ -87,8 +94,10 @@ def find_mechanism() -> Mechanism:
         )
     uid = _own_user()
     users = () if uid else ("--unshare-user", "--uid", str(SINGLE_USER), "--gid", str(SINGLE_USER))
-    binds, python, path = _interpreter()
-    command = (find_bubblewrap(), *users, *_NAMESPACES, *_system(), *binds, "--remount-ro", "/", *_environment(path))
+    binds, python, path = _interpreter(packages=not hidden)
+    covers = _covers(hidden) if hidden else []
+    inside = (*_system(bare=bool(hidden)), *binds, *covers, "--remount-ro", "/", *_environment(path))
+    command = (find_bubblewrap(), *users, *_NAMESPACES, *inside)
     return Mechanism(
         command=(*command, "--", python, "-I", "-S", "-B", "-X", "utf8"),
         path=path,
@@ -126,14 +135,26 @@ def _kernel() -> tuple[int, ...]:
     return tuple(int(part) for part in platform.release().split("-")[0].split(".")[:2])
 
 
-def _system() -> list[str]:
-    """Binds of the system's programs and libraries, without anybody's data."""
+def _system(bare: bool) -> list[str]:
+    """Binds of the system's programs and libraries, without anybody's data.
+
+    Args:
+        bare: leave out what may hold a Python.
+    """
     words: list[str] = []
-    for folder in ("/etc", "/dev", _SITE):  # else bubblewrap makes them for its own user only
+    for folder in (
+        "/etc",
+        "/dev",
+        _SITE,
+        *(("/usr", "/usr/lib", "/usr/local") if bare else ()),
+    ):  # else bubblewrap makes them for its own user only
         words += ["--perms", "0755", "--dir", folder]
     for place in _SYSTEM:
         if os.path.islink(place):
             words += ["--symlink", os.readlink(place), place]
+        elif bare and place == "/usr":
+            parts = [str(part) for pattern in _BARE_USR for part in Path(place).glob(pattern)]
+            words += [word for part in parts for word in ("--ro-bind", part, part)]
         elif os.path.isdir(place):
             words += ["--ro-bind", place, place]
     for place in _ETC:
@@ -144,20 +165,28 @@ def _system() -> list[str]:
     return [*words, "--proc", "/proc", "--dir", SCRATCH, "--symlink", SCRATCH, "/tmp"]
 
 
-def _interpreter() -> tuple[list[str], str, tuple[str, ...]]:
+def _home() -> tuple[str, str]:
+    """The prefix of this interpreter, on the host and inside."""
+    base = os.path.realpath(sys.base_prefix)
+    return base, base if base == "/usr" or base.startswith(("/usr/", "/nix/store/")) else _PYTHON
+
+
+def _interpreter(packages: bool) -> tuple[list[str], str, tuple[str, ...]]:
     """Binds for this interpreter and its packages, its path inside, and `sys.path` inside.
 
     They get neutral places, since /home, /root and the like don't exist inside. Entries of `sys.path`
     outside the interpreter's and the environment's prefix (the current folder, PYTHONPATH, editable
     installs, the user's own site-packages) are left out.
     """
-    base = os.path.realpath(sys.base_prefix)
-    home = base if base == "/usr" or base.startswith(("/usr/", "/nix/store/")) else _PYTHON
+    base, home = _home()
     binds = [] if home == base else ["--ro-bind", base, home]
+    if home == base and not packages:
+        part = str(_library()) if base == "/usr" else base
+        binds = ["--ro-bind", part, part]
     path: list[str] = []
     for number, entry in enumerate(sys.path):
         place = os.path.realpath(entry)
-        if not entry or not os.path.isdir(place):
+        if not entry or not os.path.isdir(place) or (not packages and Path(place).name in _PACKAGES):
             continue
         if _beneath(place, base):
             path.append(home + place[len(base) :])
@@ -167,6 +196,35 @@ def _interpreter() -> tuple[list[str], str, tuple[str, ...]]:
     executable = os.path.realpath(sys.executable)
     python = home + executable[len(base) :] if _beneath(executable, base) else executable
     return binds, python, tuple(path)
+
+
+def _covers(modules: Sequence[str]) -> list[str]:
+    """What lies over modules of the standard library and over every installed package, which may hold copies."""
+    base, home = _home()
+    library = _library()
+    covered = [library / name for name in (*_PACKAGES, "ensurepip", "test")]
+    covered += [place for name in modules for place in _files_of(library, name)]
+    covered += [place for place in library.parent.glob("python3*") if place != library and place.is_dir()]
+    return [word for place in covered if place.exists() for word in _cover(place, home + str(place)[len(base) :])]
+
+
+def _library() -> Path:
+    """Folder of the standard library."""
+    return Path(os.path.realpath(sysconfig.get_path("stdlib")))
+
+
+def _files_of(library: Path, module: str) -> Iterator[Path]:
+    """Folder of a package, or source and byte code of a module."""
+    place = library.joinpath(*module.split("."))
+    if place.is_dir():
+        yield place
+    else:
+        yield place.with_suffix(".py")
+        yield from (place.parent / "__pycache__").glob(f"{place.name}.*.pyc")
+
+
+def _cover(place: Path, inside: str) -> list[str]:
+    return ["--tmpfs", inside, "--remount-ro", inside] if place.is_dir() else ["--ro-bind", "/dev/null", inside]
 
 
 def _beneath(path: str, folder: str) -> bool:
