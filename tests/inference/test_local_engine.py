@@ -290,6 +290,32 @@ async def test_a_change_in_place_is_seen_and_old_kv_is_recomputed() -> None:
         check(model, ids, await engine.generate(ids, session="s", group="g", sampling=Sampling(max_tokens=4)))
 
 
+async def test_a_change_handed_over_runs_between_generations_and_what_it_raises_reaches_the_caller() -> None:
+    model = tiny()
+
+    def double() -> None:
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(2.0)
+
+    def fail() -> None:
+        raise ValueError("no such weights")
+
+    async with engine_of(model) as engine:
+        under_way = asyncio.create_task(
+            engine.generate(PROMPT, session="s", group="g", sampling=Sampling(max_tokens=40, temperature=0))
+        )
+        await within(20, lambda: engine.stats.generated > 3)
+        before = model.lm_head.weight[0, 0].item()
+        assert await engine.update(double) == 1
+        assert under_way.done()
+        assert model.lm_head.weight[0, 0].item() == 2 * before
+        with pytest.raises(ValueError, match="no such weights"):
+            await engine.update(fail)
+        assert engine.version == 1
+        check(model, PROMPT, await engine.generate(PROMPT, session="t", group="g", sampling=Sampling(max_tokens=4)))
+
+
 async def test_lora_adapters_are_part_of_the_policy() -> None:
     from peft import LoraConfig, get_peft_model
 

@@ -20,8 +20,10 @@ import torch
 from quintain.commands.commands import run
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InfraError, InputError
+from quintain.pipeline.gathering import Gathering
 from quintain.recipe import load_recipe
 from quintain.training import checkpoint
+from quintain.training.advantage import Group
 from quintain.training.grpo import GRPOTrainer
 
 RECIPE = """
@@ -136,9 +138,12 @@ def test_adapters_learn_without_a_second_model_and_are_merged_at_the_end(recipe,
     assert "adapter_config.json" not in names
 
 
-def test_steps_after_the_checkpoint_are_learnt_again_from_their_journals_bit_for_bit(recipe, tmp_path, monkeypatch):
+@pytest.mark.parametrize("ahead", [0, 1])
+def test_steps_after_the_checkpoint_are_learnt_again_from_their_journals_bit_for_bit(
+    recipe, tmp_path, monkeypatch, ahead
+):
     """The run's last checkpoint is of step 3 of 6; it is made to look as if it had died just before its end."""
-    path, folder = recipe(steps=6, fresh_share=0.5), tmp_path / "run"
+    path, folder = recipe(steps=6, fresh_share=0.5, ahead=ahead), tmp_path / "run"
     save = checkpoint.save
 
     def until_step_three(where, model, optimizer, position):
@@ -157,6 +162,52 @@ def test_steps_after_the_checkpoint_are_learnt_again_from_their_journals_bit_for
     timing = {"seconds", "rollout_seconds", "training_seconds", "step_seconds", "tokens_per_second"}
     for found, row in zip(rows(folder), expected, strict=True):
         assert {key: found[key] for key in found.keys() - timing} == {key: row[key] for key in row.keys() - timing}
+
+
+@pytest.fixture
+def far_ahead(monkeypatch):
+    """Whatever is begun ahead is played to its end before the trainer learns from this step."""
+    original = Gathering.take
+
+    def take(self: Gathering, step: int) -> list[Group]:
+        groups = original(self, step)
+        for future in self._begun.values():
+            future.result()
+        return groups
+
+    monkeypatch.setattr(Gathering, "take", take)
+
+
+def test_a_step_played_ahead_is_one_update_old_and_no_step_is_played_that_the_run_does_not_reach(
+    recipe, tmp_path, far_ahead
+):
+    folder = tmp_path / "run"
+    run(recipe(ahead=1, steps=4, learning_rate=1e-3), folder)
+    found = rows(folder)
+    assert [row["staleness"] for row in found] == [0, 1, 1, 1]
+    assert [row["version"] for row in found] == [1, 2, 3, 4]
+    assert ["mismatch" in row for row in found] == [True, False, False, False]
+    assert len(list(folder.glob("grpo/rollouts/*"))) == 4
+    (third,) = {
+        generation.version
+        for episode in read_journal(folder / "grpo" / "rollouts" / "step-000003")[0]
+        if (generation := episode.turns[0].action.generation)
+    }
+    assert third == 1  # begun when step 2's groups were there, one update before step 3's own
+
+
+def test_what_was_played_ahead_by_weights_that_a_rollback_took_back_is_not_learnt_from(
+    recipe, tmp_path, monkeypatch, far_ahead
+):
+    break_losses(monkeypatch, range(3, 6))
+    folder = tmp_path / "run"
+    run(recipe(ahead=1, steps=7, learning_rate=1e-4), folder)
+    found = rows(folder)
+    assert found[4]["rolled_back_to"] == 1
+    assert found[5]["kept_groups"] > 0
+    assert "loss" not in found[5]
+    assert [row["version"] for row in found] == [1, 2, 2, 2, 3, 3, 4]
+    assert found[6]["staleness"] == 0
 
 
 def test_kills_lose_no_finished_episode_and_interrupted_ones_go_on(recipe, tmp_path):
@@ -242,16 +293,20 @@ def test_a_group_whose_verifier_dies_is_topped_up_and_left_out_while_the_others_
     assert result["steps"] == 2
 
 
-def test_a_loss_that_is_no_number_skips_the_update_and_three_roll_back(recipe, tmp_path, monkeypatch):
+def break_losses(monkeypatch: pytest.MonkeyPatch, updates: range) -> None:
+    """The loss of these updates, counted from 1, is no number."""
     original = GRPOTrainer._accumulate
-    steps = []
+    count = iter(range(1, 1000))
 
-    def breaks_from_step_three(self, examples):
-        steps.append(1)
+    def breaks(self: GRPOTrainer, examples: Any) -> Any:
         metrics = original(self, examples)
-        return metrics | ({"loss": float("nan")} if 3 <= len(steps) <= 5 else {})
+        return metrics | ({"loss": float("nan")} if next(count) in updates else {})
 
-    monkeypatch.setattr(GRPOTrainer, "_accumulate", breaks_from_step_three)
+    monkeypatch.setattr(GRPOTrainer, "_accumulate", breaks)
+
+
+def test_a_loss_that_is_no_number_skips_the_update_and_three_roll_back(recipe, tmp_path, monkeypatch):
+    break_losses(monkeypatch, range(3, 6))
     folder = tmp_path / "run"
     result = run(recipe(steps=7, learning_rate=1e-4), folder)["stages"]["grpo"]
     found = rows(folder)

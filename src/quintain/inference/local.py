@@ -138,20 +138,32 @@ class LocalEngine:
         Requests that come meanwhile wait for the new weights. KV of the old ones is dropped and recomputed.
 
         Args:
-            weights: None if the trainer has changed the parameters in place, or a state dict to load.
+            weights: a state dict to load, or a function that changes the parameters in place, or None if they
+                are changed already.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[int] = loop.create_future()
 
         def apply() -> None:
-            if isinstance(weights, Mapping):
-                self._model.load_state_dict(weights, strict=False)
-            self._scheduler.forget()
-            self._version += 1
-            loop.call_soon_threadsafe(_settle, future, self._version)
+            result: int | Exception
+            # What goes wrong in this thread must reach the caller, who waits in another.
+            try:
+                result = self._take(weights)
+            except Exception as error:
+                result = error
+            loop.call_soon_threadsafe(_settle, future, result)
 
         self._send(lambda: self._updates.append(apply))
         return await future
+
+    def _take(self, weights: Any) -> int:
+        if isinstance(weights, Mapping):
+            self._model.load_state_dict(weights, strict=False)
+        elif weights is not None:
+            weights()
+        self._scheduler.forget()
+        self._version += 1
+        return self._version
 
     def close(self) -> None:
         """Ends the thread; whatever is under way fails."""

@@ -76,5 +76,10 @@ class Engine(Protocol):
         ...
 
     async def update(self, weights: Any) -> int:
-        """Takes new weights once no generation is under way; returns the new version."""
+        """Takes new weights once no generation is under way; returns the new version.
+
+        Args:
+            weights: a state dict to load, or, where engine and trainer share the parameters, a function that
+                changes them in place.
+        """
         ...

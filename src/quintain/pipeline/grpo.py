@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 import os
 import shutil
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +17,15 @@ from quintain.interface.episode import Episode
 from quintain.interface.errors import InfraError
 from quintain.interface.example import Example
 from quintain.machine import give_back_memory, tune
-from quintain.pipeline.practice import Practice, Session
+from quintain.pipeline.gathering import Gathering
+from quintain.pipeline.practice import Practice
 from quintain.pipeline.run import write_text
 from quintain.pipeline.sheet import sheet
 from quintain.pipeline.workshop import Policy, Workshop
 from quintain.progress import progress, say
 from quintain.recipe import GRPOStage
 from quintain.training import checkpoint
-from quintain.training.advantage import Group, form_groups
+from quintain.training.advantage import Group
 from quintain.training.checkpoint import Position, atomic_folder
 from quintain.training.config import SUMMARY
 from quintain.training.curriculum import Curriculum, outcomes_of
@@ -35,8 +35,7 @@ from quintain.training.guard import Alarm, Guard
 from quintain.training.loop import DivergenceError, MetricsLog
 from quintain.training.lora import add_lora, merge
 from quintain.training.monitors import Row, behaviour_monitors, group_monitors
-from quintain.training.reward import reward
-from quintain.training.staleness import oldest_usable, reusable
+from quintain.training.staleness import oldest_usable, oldest_version, reusable
 
 GOOD = 2
 """Good checkpoints kept besides the start."""
@@ -63,6 +62,7 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
         run.resume()
         run.learn()
     finally:
+        run.gathering.close()
         engine.close()
     trained = merge(model) if stage.train.lora_rank else model
     with atomic_folder(folder / "model") as scratch:
@@ -85,16 +85,19 @@ class _Run:
         self.practice = Practice(workshop, stage, policy, engine)
         self.validation = workshop.pool(stage.validation) if stage.validation else []
         self.guard = Guard(config.guard)
-        self.curriculum = Curriculum(workshop.pool(stage.pool), config.group_size, workshop.recipe.seed)
+        curriculum = Curriculum(workshop.pool(stage.pool), config.group_size, workshop.recipe.seed)
+        self.gathering = Gathering(self.practice, curriculum, config, folder)
         self.objective = GRPOObjective(
             config.clip_low, config.clip_high, config.ratio_cap, config.off_policy_limit, config.kl
         )
         reference = Reference(policy.model) if config.kl else None
         self.trainer = GRPOTrainer(policy.model, self.objective, config, reference)
+        self.trainer.exclusively = self._between_generations
         self.position = Position()
         self.recent: list[list[Group]] = []
         self.rows: list[dict[str, Any]] = []
         self.played: dict[int, float] = {}
+        self.mended = 0
         self.ended = ""
         self.broken = ""
 
@@ -115,11 +118,12 @@ class _Run:
             self.guard.observe(row)
             if "rolled_back_to" in row:
                 self.guard.rolled_back(row["rolled_back_to"])
+                self.mended = row["version"]
             self.ended = row.get("ended", "")
-        for row in _read_rows(self.folder / "outcomes.jsonl"):
-            self.curriculum.observe({task: (n, c) for task, (n, c) in row.items()})
+        for number, row in enumerate(_read_rows(self.folder / "outcomes.jsonl"), 1):
+            self.gathering.observe(number, {task: (n, c) for task, (n, c) in row.items()})
         for _ in range(self.rows[-1]["version"] if self.rows else 0):
-            self._new_weights()  # the engine counts updates, and this one has seen none yet
+            self._between_generations(lambda: None)  # the engine counts updates, and this one has seen none yet
         self._remember_groups()
 
     def learn(self) -> None:
@@ -166,7 +170,7 @@ class _Run:
 
     def _step(self, number: int) -> dict[str, Any]:
         began = time.monotonic()
-        groups = self._gather(number)
+        groups = self.gathering.take(number)
         give_back_memory()  # the engine's, before training needs its own
         seconds = max(time.monotonic() - began, self.played.get(number, 0.0))
         scored = [episode for group in groups for episode in group.episodes]
@@ -174,7 +178,8 @@ class _Run:
         row |= behaviour_monitors(scored, self._count_tokens)
         began = time.monotonic()
         # In one order, whichever tasks were drawn first: sums are then the same when groups come from journals.
-        row |= self._update(number, sorted((one for one in groups if one.kept), key=lambda one: one.task_id))
+        kept = sorted((one for one in groups if one.kept and self._usable(one)), key=lambda one: one.task_id)
+        row |= self._update(number, kept)
         give_back_memory()
         training = time.monotonic() - began
         self.position = Position(number, self.position.seconds + seconds + training)
@@ -185,36 +190,11 @@ class _Run:
         self._judge(row)
         row |= {"version": self.engine.version} | ({"ended": self.ended} if self.ended else {})
         outcomes = outcomes_of(scored)
-        self.curriculum.observe(outcomes)
+        self.gathering.observe(number, outcomes)
         self.outcomes.write(dict(outcomes))
         self.log.write(row)
         self.rows.append(row)
         return row
-
-    def _gather(self, number: int) -> list[Group]:
-        """Plays this step's groups: short ones are topped up, and others drawn for those that teach nothing."""
-        config = self.config
-        with self.practice.session(self.folder / "rollouts" / f"step-{number:06d}", number) as session:
-            groups: list[Group] = []
-            for draw in range(1 + config.refill):
-                missing = config.groups - sum(group.kept for group in groups)
-                if not missing or (groups and not any(group.episodes for group in groups)):
-                    break
-                tasks = self.curriculum.choose(missing, f"{number}.{draw}", {group.task_id for group in groups})
-                played = self._groups(session.play(tasks, config.group_size))
-                if any(group.episodes for group in played):
-                    played = [self._topped_up(session, group) for group in played]
-                groups += played
-        return groups
-
-    def _topped_up(self, session: Session, group: Group) -> Group:
-        if not group.short:
-            return group
-        task = session.tasks[group.task_id]
-        return self._groups(session.play([task], self.config.group_size + group.short))[0]
-
-    def _groups(self, episodes: list[Episode]) -> list[Group]:
-        return form_groups(episodes, lambda episode: reward(episode, self.config.reward))
 
     def _update(self, number: int, kept: list[Group]) -> Row:
         """One optimiser step on the kept groups and the recent ones that may join them."""
@@ -223,7 +203,9 @@ class _Run:
             return {}
         older = [group for groups in reversed(self.recent) for group in groups]
         stale = older[: reusable(len(kept), config.fresh_share)]
-        examples = [example for group in (*kept, *stale) for example in self._examples(group)]
+        learnt = (*kept, *stale)
+        examples = [example for group in learnt for example in self._examples(group)]
+        staleness = self.engine.version - min(map(oldest_version, learnt))
         warm = max(1, round(config.warmup * config.steps))
         scale = 0.5**self.guard.rollbacks
         self.objective.kl = config.kl / scale
@@ -233,10 +215,13 @@ class _Run:
         except DivergenceError as error:
             say(f"step {number}: {error}; the update is skipped")
             return {"not_finite": 1}
-        self._new_weights()
-        if stale:
+        if staleness:
             del metrics["mismatch"]  # older weights disagree by nature
-        return {**metrics, "stale_groups": len(stale)}
+        return {**metrics, "stale_groups": len(stale), "staleness": staleness}
+
+    def _usable(self, group: Group) -> bool:
+        """Whether none of a group was played by weights that a rollback has taken back."""
+        return oldest_version(group) >= self.mended
 
     def _examples(self, group: Group) -> list[Example]:
         config = self.config
@@ -256,7 +241,7 @@ class _Run:
         since = max((row["step"] for row in self.rows if "rolled_back_to" in row), default=0)
         for step in range(since + 1, self.position.step + 1):
             played = self.practice.read(self.folder / "rollouts" / f"step-{step:06d}")
-            kept = [group for group in self._groups(played) if group.kept]
+            kept = [group for group in self.gathering.groups(played) if group.kept]
             if kept:
                 self._keep(kept)
 
@@ -268,7 +253,7 @@ class _Run:
             write_text(path, sheet(played, f"Step {number}, training tasks"))
             return {}
         with self.practice.session(self.folder / "validation" / f"step-{number:06d}", 0) as session:
-            episodes = session.play(self.validation, 1)
+            episodes = self.gathering.background.run(session.play(self.validation, 1))
         write_text(path, sheet(episodes, f"Step {number}, validation tasks"))
         scored = [episode.success for episode in episodes if episode.scored]
         return {"validation_success": _mean(scored)} if scored else {}
@@ -299,8 +284,8 @@ class _Run:
             if _step_of(path) > _step_of(target):
                 shutil.rmtree(path)
         self.trainer.optimizer.state.clear()
-        checkpoint.restore(target, self.trainer.model, self.trainer.optimizer)
-        self._new_weights()
+        self._between_generations(lambda: checkpoint.restore(target, self.trainer.model, self.trainer.optimizer))
+        self.mended = self.engine.version
         self.recent = []
         done = f"{alarm.why}; back to the weights of step {_step_of(target)}"
         if alarm.ruling == "stop":
@@ -311,8 +296,9 @@ class _Run:
         say(self.ended or f"{done}; KL {kl:g}, learning rate {rate:g} from here on")
         return _step_of(target)
 
-    def _new_weights(self) -> None:
-        asyncio.run(self.engine.update())
+    def _between_generations(self, change: Callable[[], object]) -> None:
+        """Changes the weights while nothing is generated with them; tokens carry a new version from then on."""
+        self.gathering.background.run(self.engine.update(change))
 
     def _save(self) -> None:
         """A checkpoint, and the same as a good one where nothing warns; files are linked, not copied."""

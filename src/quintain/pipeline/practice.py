@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,13 +70,12 @@ class Session:
         self._unfinished = unfinished
         self.tasks: dict[str, Task] = {}
 
-    def play(self, tasks: Sequence[Task], samples: int) -> list[Episode]:
+    async def play(self, tasks: Sequence[Task], samples: int) -> list[Episode]:
         """Samples 0 to `samples` of every task, by task and sample; what is played already is not played again."""
         self.tasks |= {task.id: task for task in tasks}
-        rollout = self._harness.rollout(
+        episodes = await self._harness.rollout(
             tasks, self._agent, samples=samples, done=self._done.values(), unfinished=self._unfinished
         )
-        episodes = asyncio.run(rollout)
         self._done |= {episode.id: episode for episode in episodes}
         return episodes
 

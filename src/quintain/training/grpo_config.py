@@ -33,6 +33,9 @@ class GRPOConfig(TrainConfig):
         ratio_cap: importance weights are truncated here, which bounds what one stale token can do.
         off_policy_limit: nats a token; a bad episode the policy has moved away from further than this is left
             out, but for its KL. 0.1 is a hundred times what rounding makes of it.
+        ahead: steps whose episodes are played before the trainer asks for them. 0: every token is the current
+            policy's. 1 plays on while the trainer works, with tokens at most one update old: it pays where tools are
+            slow or the engine has a device of its own; on shared cores the two only take turns.
         max_staleness: updates a token may be older than the policy that learns from it.
         stale: what happens to older tokens: the episode is dropped, they are masked, or they count half as much
             with every further update.
@@ -59,6 +62,7 @@ class GRPOConfig(TrainConfig):
     clip_high: float = Field(default=0.28, gt=0)
     ratio_cap: float = Field(default=2.0, gt=1)
     off_policy_limit: float = Field(default=0.1, gt=0)
+    ahead: int = Field(default=0, ge=0)
     max_staleness: int = Field(default=4, ge=0)
     stale: Literal["drop", "mask", "down_weight"] = "drop"
     fresh_share: float = Field(default=1.0, gt=0, le=1)

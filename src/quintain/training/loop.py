@@ -55,6 +55,7 @@ class Trainer:
             causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
         self.optimizer = adamw(model.parameters(), config.learning_rate, config.weight_decay)
         self._share = supports_trees(causal_lm(model))
+        self.exclusively: Callable[[Callable[[], object]], object] = lambda change: change()
         self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
     def step(self, examples: Sequence[Example], rate: float) -> Metrics:
@@ -75,7 +76,7 @@ class Trainer:
             self.optimizer.zero_grad()
             raise DivergenceError(f"loss is {metrics['loss']}, gradient norm is {norm}")
         set_learning_rate(self.optimizer, self.config.learning_rate * rate)
-        self.optimizer.step()
+        self.exclusively(self.optimizer.step)
         self.optimizer.zero_grad()
         seconds = time.monotonic() - began
         return metrics | {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from quintain.training.advantage import Group
+
 StaleRule = Literal["drop", "mask", "down_weight"]
 
 HALVINGS = 3
@@ -48,3 +50,9 @@ def oldest_usable(bound: int, rule: StaleRule) -> int:
 def reusable(fresh: int, share: float) -> int:
     """How many stale groups may join `fresh` ones so that fresh ones are at least `share` of the batch."""
     return int(fresh * (1.0 - share) / share + 1e-9)
+
+
+def oldest_version(group: Group) -> int:
+    """Version of the policy that drew the oldest token of a group."""
+    generations = [turn.action.generation for episode in group.episodes for turn in episode.turns]
+    return min((one.version for one in generations if one), default=0)
