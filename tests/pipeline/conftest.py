@@ -78,3 +78,17 @@ def recipe_file(tmp_path: Path, model_folder: Path) -> Path:
 def folder(tmp_path: Path) -> Path:
     """Where a run goes."""
     return tmp_path / "run"
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Path:
+    """A finished run whose sft stage has an adapter; read-only by convention."""
+    from quintain.commands.commands import run
+
+    home = tmp_path_factory.mktemp("finished")
+    shutil.copy(Path(__file__).parent / "counter.py", home)
+    recipe = home / "recipe.toml"
+    text = RECIPE.format(model=model_folder).replace("epochs = 1 }", "epochs = 1, lora_rank = 2 }")
+    recipe.write_text(text, encoding="utf-8")
+    run(recipe, home / "run")
+    return home / "run"

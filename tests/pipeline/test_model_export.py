@@ -13,10 +13,8 @@ from typing import Any
 import pytest
 import torch
 
-from conftest import RECIPE
 from quintain.agents.chat import described
 from quintain.cli.main import main
-from quintain.commands.commands import run
 from quintain.export.gguf import write_gguf
 from quintain.export.licence import Licence, licence_of
 from quintain.inference.local import LocalEngine
@@ -34,17 +32,6 @@ from tiny import tiny_tokenizer
 TOKENS = 12
 SAID = [message("system", "Add."), message("user", "3 + 1?")]
 MESSAGES = [{"role": one.role, "content": one.text} for one in SAID]
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, model_folder: Path) -> Path:
-    """A finished run; read-only by convention."""
-    home = tmp_path_factory.mktemp("home")
-    shutil.copy(Path(__file__).parent / "counter.py", home)
-    recipe = home / "recipe.toml"
-    recipe.write_text(RECIPE.format(model=model_folder).replace("epochs = 1 }", "epochs = 1, lora_rank = 2 }"))
-    run(recipe, home / "run")
-    return home / "run"
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import io
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from quintain.cli.mcp_serve import add_mcp_serve
 from quintain.cli.output import finish
 from quintain.cli.pool import add_pool
 from quintain.cli.synth import add_synth
+from quintain.cli.talk import add_talking
 from quintain.interface.errors import InputError, QuintainError
 from quintain.progress import say
 
@@ -125,16 +124,7 @@ def _add_look_commands(commands: Any) -> None:
 
     add_judging(commands)
     _add_study(commands)
-
-    one = commands.add_parser(
-        "chat",
-        help="ask a trained agent; its thoughts, calls and observations are shown",
-        description="You ask, the agent works with its tools. An empty line or Ctrl-D ends it.",
-    )
-    one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
-    one.add_argument("--stage", default=None, help="which trained stage (default: the last; `base` for the base model)")
-    one.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default)")
-    one.set_defaults(command=_chat)
+    add_talking(commands)
 
 
 def _add_study(commands: Any) -> None:
@@ -235,15 +225,6 @@ def _study(options: argparse.Namespace) -> int:
 
     settings = {"full": options.full, "minutes": options.minutes, "cost_only": options.cost}
     return finish(lambda: study(options.study, options.recipe, options.out, **settings), options.json)
-
-
-def _chat(options: argparse.Namespace) -> int:
-    from quintain.commands.chat import chat
-
-    if isinstance(sys.stdin, io.TextIOWrapper):
-        sys.stdin.reconfigure(errors="replace")  # a person may paste anything
-    chat(options.run, options.stage, options.temperature)
-    return 0
 
 
 def _tools_lock(options: argparse.Namespace) -> int:

@@ -17,9 +17,8 @@ from quintain.interface.dialects.template import chat_template
 from quintain.interface.errors import InputError
 from quintain.interface.lock import Lock, read_lock
 from quintain.interface.tools import Tool, Toolset
-from quintain.pipeline.lineage import is_done, split_stage, trained_stage
+from quintain.pipeline.lineage import measured_sampling, split_stage, trained_stage
 from quintain.pipeline.workshop import LOCK, Workshop
-from quintain.recipe import EvalStage
 from quintain.recipe.tables import SamplingSection
 
 TOOLS = "tools.json"
@@ -37,6 +36,7 @@ class Source:
         tokenizer: its transformers tokenizer.
         stop: ids that end a turn.
         licence: of its base model.
+        sampling: how its tokens were drawn when it was last measured.
     """
 
     workshop: Workshop
@@ -45,6 +45,7 @@ class Source:
     tokenizer: Any
     stop: tuple[int, ...]
     licence: Licence
+    sampling: SamplingSection
 
     @property
     def model(self) -> Path:
@@ -55,24 +56,6 @@ class Source:
     def dialect(self) -> str:
         """Name of its dialect."""
         return self.workshop.recipe.model.dialect
-
-    @property
-    def sampling(self) -> SamplingSection:
-        """How its tokens were drawn when it was last measured; the default where it never was."""
-        measured = [one for one in evaluations(self.workshop, self.stage) if one.model == self.stage]
-        return measured[-1].sampling if measured else SamplingSection()  # type: ignore[call-arg]
-
-
-def evaluations(workshop: Workshop, stage: str) -> list[EvalStage]:
-    """Finished evaluations of a stage's model and of the base model."""
-    return [
-        one
-        for one in workshop.recipe.stages
-        if isinstance(one, EvalStage)
-        and one.model in ("base", stage)
-        and one.endpoint is None
-        and is_done(workshop.folder, one.name)
-    ]
 
 
 def export_model(path: Path, form: str, out: Path) -> str:
@@ -123,7 +106,8 @@ def _source(run: Path, wanted: str | None) -> Source:
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     dialect = get_dialect(recipe.model.dialect, TokenizerCodec(tokenizer))
     toolset = _toolset(workshop, read_lock(folder / LOCK))
-    return Source(workshop, stage, toolset, tokenizer, dialect.stop, licence_of(recipe.model.base))
+    sampling = measured_sampling(run, recipe, stage)
+    return Source(workshop, stage, toolset, tokenizer, dialect.stop, licence_of(recipe.model.base), sampling)
 
 
 def _toolset(workshop: Workshop, lock: Lock) -> Toolset:

@@ -8,7 +8,8 @@ from typing import Any
 
 from quintain.interface.errors import InputError
 from quintain.pipeline.run import read_manifest, read_recipe
-from quintain.recipe import TRAINING, CPTStage, Recipe
+from quintain.recipe import TRAINING, CPTStage, EvalStage, Recipe
+from quintain.recipe.tables import SamplingSection
 
 
 def ancestors(stages: Sequence[Any], model: str) -> list[Any]:
@@ -64,3 +65,18 @@ def trained_stage(run: Path, wanted: str | None) -> tuple[Recipe, Path, str]:
         what = f"{wanted} is no finished training stage" if wanted else "no training stage is finished"
         raise InputError(f"{run}: {what}; finished: {', '.join(done) or 'none'}; `quintain run` goes on with a run")
     return recipe, home, name
+
+
+def chosen_model(run: Path, wanted: str | None) -> tuple[Recipe, Path, str]:
+    """The same, where `base` stands for the recipe's base model."""
+    return (*read_recipe(run), wanted) if wanted == "base" else trained_stage(run, wanted)
+
+
+def measured_sampling(run: Path, recipe: Recipe, stage: str) -> SamplingSection:
+    """How a model's tokens were drawn when it was last measured; the default where it never was."""
+    measured = [
+        one.sampling
+        for one in recipe.stages
+        if isinstance(one, EvalStage) and one.model == stage and one.endpoint is None and is_done(run, one.name)
+    ]
+    return measured[-1] if measured else SamplingSection()  # type: ignore[call-arg]

@@ -1,0 +1,92 @@
+"""`quintain serve`: a trained agent behind the chat completions protocol."""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+from dataclasses import replace
+from importlib.util import find_spec
+from pathlib import Path
+
+from quintain.harness.loop import Harness
+from quintain.interface.errors import InputError
+from quintain.pipeline.lineage import chosen_model, measured_sampling
+from quintain.pipeline.workshop import Workshop
+from quintain.progress import say
+from quintain.serving.conversation import Conversations, without_its_own_user
+
+KEY = "QUINTAIN_API_KEY"
+"""Environment variable with the key that clients must send."""
+
+
+def serve(run: Path, stage: str | None, host: str, port: int, temperature: float) -> None:
+    """Serves until it is interrupted.
+
+    Args:
+        run: a run's folder.
+        stage: the trained stage; None takes the last finished one, `base` the base model.
+        host: address to listen on; other machines reach all but the loopback's, so those need a key.
+        port: 0 takes a free one.
+        temperature: where a request says nothing.
+
+    Raises:
+        InputError: no such stage, a package is missing, the port is in use, or an open address has no key.
+    """
+    key = os.environ.get(KEY) or None
+    _check(host, temperature, key)
+    listening = _listen(host, port)  # before a model is loaded: a busy port is said at once
+    from quintain.inference.local import LocalEngine
+
+    recipe, home, name = chosen_model(run, stage)
+    workshop = Workshop(recipe, home, run, accept_drift=True)
+    policy = workshop.policy(name)
+    engine = LocalEngine(policy.model, kv_tokens=recipe.kv_tokens, sessions=recipe.concurrency)
+    world = without_its_own_user(workshop.world_class)
+    harness = Harness(lambda: world(**recipe.world.options), budget=recipe.budget.budget(), judge=False)
+    sampling = replace(measured_sampling(run, recipe, name).sampling(), temperature=temperature)
+    agent = Conversations(harness, workshop.pools.sample(), engine, policy.dialect, sampling, recipe.concurrency, name)
+    try:
+        _run(agent, key, listening)
+    finally:
+        engine.close()
+
+
+def _check(host: str, temperature: float, key: str | None) -> None:
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InputError(f"serving needs {' and '.join(missing)}: pip install 'quintain[serve]'")
+    from quintain.serving.app import LOOPBACK
+
+    if not temperature >= 0:  # also what is no number
+        raise InputError(f"temperature {temperature:g}: must be at least 0, which is greedy")
+    if host not in LOOPBACK and key is None:
+        raise InputError(
+            f"--host {host} lets other machines run the agent's tools: set a key that clients must send, "
+            f"`export {KEY}=...`, or leave --host out"
+        )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, OverflowError) as error:
+        busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        reason = "in use by another program" if busy else str(error)
+        raise InputError(f"port {port} of {host}: {reason}; give another --port (0 takes a free one)") from None
+
+
+def _run(agent: Conversations, key: str | None, listening: socket.socket) -> None:
+    import uvicorn
+
+    from quintain.serving.app import make_app
+
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    who = "with a key" if key else "this machine only"
+    say(f"serving {agent.name} on http://{shown}:{port}/v1 ({who}); Ctrl-C ends it")
+    config = uvicorn.Config(make_app(agent, key), log_level="warning", access_log=False, server_header=False)
+    try:
+        uvicorn.Server(config).run(sockets=[listening])
+    except KeyboardInterrupt:  # raised again once everything is closed
+        say("ended")
