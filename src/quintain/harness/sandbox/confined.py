@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 from quintain.harness.sandbox.mechanism import BY_NAME, SCRATCH, CannotConfine, Mechanism, find_mechanism
 from quintain.harness.sandbox.program import MEBIBYTE, Program, ProgramResult
@@ -34,13 +36,19 @@ class Bubblewrap:
         imports: modules that the interpreter imports once, before the first call.
         hidden: modules of the standard library that programs must not find, such as those a task is made from. With
             them go all installed packages and other Pythons, which may hold copies.
+        modules: sources of modules of the world's own, by name, which programs may import; they run once, after
+            `imports` and with the sandbox's own rights, so no text of an agent belongs in them.
     """
 
     def __init__(
-        self, *, scratch_bytes: int = 64 * MEBIBYTE, imports: tuple[str, ...] = (), hidden: tuple[str, ...] = ()
+        self,
+        *,
+        scratch_bytes: int = 64 * MEBIBYTE,
+        imports: tuple[str, ...] = (),
+        hidden: tuple[str, ...] = (),
+        modules: Mapping[str, str] | None = None,
     ) -> None:
-        self._scratch_bytes = scratch_bytes
-        self._imports = imports
+        self._settings = {"scratch_bytes": scratch_bytes, "imports": imports, "modules": dict(modules or {})}
         self._hidden = hidden
         self._session: Session | None = None
         self._starting = asyncio.Lock()
@@ -84,18 +92,17 @@ class Bubblewrap:
             if self._closed:
                 raise InfraError("sandbox: closed; open a new one")
             if self._session is None:
-                self._session = await _start(find_mechanism(self._hidden), self._scratch_bytes, self._imports)
+                self._session = await _start(find_mechanism(self._hidden), self._settings)
             return self._session
 
 
-async def _start(mechanism: Mechanism, scratch_bytes: int, imports: tuple[str, ...]) -> Session:
+async def _start(mechanism: Mechanism, own: Mapping[str, Any]) -> Session:
     global _worked_before
     settings = {
+        **own,
         "confined": True,
-        "imports": imports,
         "path": mechanism.path,
         "scratch": SCRATCH,
-        "scratch_bytes": scratch_bytes,
         "seccomp": mechanism.seccomp.hex(),
         "uid": mechanism.uid,
         "switch_user": mechanism.switch_user,

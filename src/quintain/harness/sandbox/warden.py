@@ -23,6 +23,7 @@ import signal
 import sys
 import time
 import traceback
+import types
 from typing import Any, NoReturn
 
 from quintain.harness.sandbox.inmate import OVERFLOWED, PAGE, PR_SET_PDEATHSIG, become, check, libc, receive, send
@@ -84,6 +85,9 @@ def warm_up(settings: dict[str, Any]) -> str:
     try:
         for name in settings["imports"]:
             __import__(name)
+        for name, text in settings.get("modules", {}).items():
+            module = sys.modules[name] = types.ModuleType(name)
+            exec(compile(text, name, "exec", dont_inherit=True), module.__dict__)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     if "numpy" in sys.modules:
