@@ -5,7 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Protocol
+from datetime import datetime
+from pathlib import Path
+from typing import IO, Protocol
 
 
 class Advance(Protocol):
@@ -59,6 +61,30 @@ def progress(label: str, total: float | None, unit: str = "") -> Iterator[Advanc
         yield advance
 
 
+_logs: list[IO[str]] = []
+
+
+@contextmanager
+def log_to(path: Path) -> Iterator[None]:
+    """Adds what is said meanwhile to a log file, with the time; an error that ends the block is its last line."""
+    with path.open("a", encoding="utf-8") as file:
+        _logs.append(file)
+        try:
+            yield
+        except BaseException as error:
+            _log(file, f"ended by {type(error).__name__}: {error}")
+            raise
+        finally:
+            _logs.remove(file)
+
+
 def say(line: str) -> None:
     """One line for the person at the terminal, on standard error, so that `--json` output stays clean."""
     print(line, file=sys.stderr, flush=True)
+    for file in _logs:
+        _log(file, line)
+
+
+def _log(file: IO[str], line: str) -> None:
+    moment = datetime.now().astimezone().isoformat(timespec="seconds")
+    print(moment, " ".join(line.splitlines()), file=file, flush=True)

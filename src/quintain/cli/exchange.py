@@ -6,6 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from quintain.cli.output import add_json, stated
+
 EXCHANGED = ("messages", "sharegpt", "atif")
 """Formats of trajectories that are read and written."""
 
@@ -28,6 +30,7 @@ def add_exchange(commands: Any) -> None:
     one.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="a new folder")
     one.add_argument("--verdict", choices=("success", "failure"), default=None, help="of records that state none")
     one.add_argument("--strict", action="store_true", help="stop at the first record that can't be read")
+    add_json(one)
     one.set_defaults(command=_import)
 
     one = commands.add_parser(
@@ -41,6 +44,7 @@ def add_exchange(commands: Any) -> None:
     )
     one.add_argument("--out", type=Path, required=True, metavar="FOLDER", help="for lessons.jsonl, rejected.jsonl")
     one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a key of `mix`, as in a recipe")
+    add_json(one)
     one.set_defaults(command=_curate)
 
     one = commands.add_parser(
@@ -56,30 +60,28 @@ def add_exchange(commands: Any) -> None:
     )
     one.add_argument("--format", choices=(*MODELS, *EXCHANGED, "inspect"), default="messages", help="default: messages")
     one.add_argument("--out", type=Path, required=True, metavar="PATH", help="a new file or folder")
+    add_json(one)
     one.set_defaults(command=_export)
 
 
 def _import(options: argparse.Namespace) -> int:
     from quintain.commands.exchange import import_trajectories
 
-    print(import_trajectories(options.files, options.format, options.out, options.verdict, options.strict))
-    return 0
+    arguments = (options.files, options.format, options.out, options.verdict, options.strict)
+    return stated(lambda: import_trajectories(*arguments), options.json)
 
 
 def _curate(options: argparse.Namespace) -> int:
     from quintain.commands.exchange import curate_folders
 
-    print(curate_folders(options.folders, options.set, options.out))
-    return 0
+    return stated(lambda: curate_folders(options.folders, options.set, options.out), options.json)
 
 
 def _export(options: argparse.Namespace) -> int:
     if options.format in MODELS:
         from quintain.export.model import export_model
 
-        print(export_model(options.folder, options.format, options.out))
-        return 0
+        return stated(lambda: export_model(options.folder, options.format, options.out), options.json)
     from quintain.commands.exchange import export_trajectories
 
-    print(export_trajectories(options.folder, options.format, options.out))
-    return 0
+    return stated(lambda: export_trajectories(options.folder, options.format, options.out), options.json)

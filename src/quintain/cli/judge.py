@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from quintain.cli.output import finish, judged
+from quintain.cli.output import add_json, finish, judged
 
 
 def add_judging(commands: Any) -> None:
@@ -18,7 +18,7 @@ def add_judging(commands: Any) -> None:
         "tokens and reads them back, and looks at machine and sandbox. One screen; nothing is trained or written.",
     )
     one.add_argument("recipe", type=Path, metavar="RECIPE", help="a TOML file, see recipes/")
-    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+    add_json(one)
     one.set_defaults(command=_doctor)
 
     one = commands.add_parser(
@@ -31,7 +31,7 @@ def add_judging(commands: Any) -> None:
     one.add_argument(
         "runs", type=Path, nargs="+", metavar="RUN", help="a run's folder (its last eval stage), or RUN/STAGE"
     )
-    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+    add_json(one)
     one.set_defaults(command=_compare)
 
     one = commands.add_parser(
@@ -43,7 +43,7 @@ def add_judging(commands: Any) -> None:
     one.add_argument("run", type=Path, metavar="RUN", help="the checkpoint's evaluation: a run's folder, or RUN/STAGE")
     one.add_argument("--baseline", type=Path, required=True, metavar="RUN", help="the baseline's evaluation")
     one.add_argument("--margin", type=float, default=0.03, help="loss of pass@1 that is put up with (default: 0.03)")
-    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+    add_json(one)
     one.set_defaults(command=_gate)
 
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from quintain import __version__
+from quintain.cli.completion import add_completion
 from quintain.cli.exchange import add_exchange
 from quintain.cli.judge import add_judging
 from quintain.cli.mcp_serve import add_mcp_serve
-from quintain.cli.output import finish
+from quintain.cli.output import add_json, finish, judged, stated
 from quintain.cli.pool import add_pool
 from quintain.cli.synth import add_synth
 from quintain.cli.talk import add_talking
@@ -37,8 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"quintain: {place}: {error.strerror or error}; mend that and run the same command again")
         return 2
     except KeyboardInterrupt:
-        say("quintain: interrupted; everything finished is kept, run the same command again to go on")
+        say(f"quintain: interrupted{_way_back(options, arguments)}")
         return 130
+
+
+def _way_back(options: argparse.Namespace, arguments: Sequence[str] | None) -> str:
+    """How an interrupted command goes on."""
+    if not getattr(options, "resumes", False):
+        return ""
+    again = shlex.join(["quintain", *(sys.argv[1:] if arguments is None else arguments)])
+    return f"; everything finished is kept. To go on: {again}"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -46,7 +57,8 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="quintain",
         description="Turn a base language model into an agent on your own tools and tasks, and measure it honestly.",
-        epilog="Exit codes: 0 ok, 1 ran and failed a gate, 2 wrong input, 130 interrupted (run again to resume).",
+        epilog="Exit codes: 0 ok, 1 ran and failed a gate, 2 wrong input, 130 interrupted (run again to resume). "
+        "Tab completion: quintain completion bash --help. Nothing is ever reported to anyone.",
     )
     parser.add_argument("--version", action="version", version=f"quintain {__version__}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
@@ -55,8 +67,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_synth(commands, _add_out)
     _add_tools(commands)
     add_exchange(commands)
-    add_pool(commands, finish)
+    add_pool(commands)
     add_mcp_serve(commands)
+    add_completion(commands, make_parser)
     return parser
 
 
@@ -72,7 +85,7 @@ def _add_run_commands(commands: Any) -> None:
         "--minutes", type=float, default=None, help="scale data, training and evaluation to this long, 6 or more"
     )
     _add_out(one, "runs/quickstart")
-    one.set_defaults(command=_quickstart)
+    one.set_defaults(command=_quickstart, resumes=True)
 
     one = commands.add_parser(
         "run",
@@ -86,7 +99,7 @@ def _add_run_commands(commands: Any) -> None:
     )
     _add_drift(one)
     _add_out(one, None)
-    one.set_defaults(command=_run)
+    one.set_defaults(command=_run, resumes=True)
 
 
 def _add_look_commands(commands: Any) -> None:
@@ -111,7 +124,7 @@ def _add_look_commands(commands: Any) -> None:
     one.add_argument("--pool", default="eval", help="which pool of the recipe (default: eval)")
     one.add_argument("--samples", type=int, default=2, help="episodes per task (default: 2)")
     _add_out(one, "runs/eval")
-    one.set_defaults(command=_eval)
+    one.set_defaults(command=_eval, resumes=True)
 
     one = commands.add_parser(
         "report",
@@ -120,6 +133,7 @@ def _add_look_commands(commands: Any) -> None:
         "network) from what lies in a run's folder: pass@1 of every stage, loss, outcomes, cost, trajectories.",
     )
     one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
+    add_json(one)
     one.set_defaults(command=_report)
 
     add_judging(commands)
@@ -142,8 +156,8 @@ def _add_study(commands: Any) -> None:
     one.add_argument("--cost", action="store_true", help="say what it costs and stop")
     one.add_argument("--minutes", type=float, default=None, help="scale tasks and training to about this long")
     one.add_argument("--out", type=Path, default=None, metavar="RUN", help="run's folder (default: runs/study-STUDY)")
-    one.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
-    one.set_defaults(command=_study)
+    add_json(one)
+    one.set_defaults(command=_study, resumes=True)
 
 
 def _add_tools(commands: Any) -> None:
@@ -161,6 +175,7 @@ def _add_tools(commands: Any) -> None:
         action = actions.add_parser(name, help=help_text, description=help_text[0].upper() + help_text[1:] + ".")
         action.add_argument("recipe", type=Path, metavar="RECIPE", help="names the world")
         action.add_argument("--lock", type=Path, default=None, help="lock file (default: tools.lock beside the recipe)")
+        add_json(action)
         action.set_defaults(command=command)
 
 
@@ -172,7 +187,7 @@ def _add_drift(parser: argparse.ArgumentParser) -> None:
 def _add_out(parser: argparse.ArgumentParser, default: str | None) -> None:
     shown = default or "runs/NAME"
     parser.add_argument("--out", type=Path, default=default, metavar="RUN", help=f"run's folder (default: {shown})")
-    parser.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+    add_json(parser)
 
 
 def _quickstart(options: argparse.Namespace) -> int:
@@ -215,9 +230,7 @@ def _endpoint(options: argparse.Namespace) -> dict[str, Any] | None:
 def _report(options: argparse.Namespace) -> int:
     from quintain.pipeline.reporting import report
 
-    for path in report(options.run):
-        print(path)
-    return 0
+    return finish(lambda: {"lines": [str(path) for path in report(options.run)]}, options.json)
 
 
 def _study(options: argparse.Namespace) -> int:
@@ -230,14 +243,14 @@ def _study(options: argparse.Namespace) -> int:
 def _tools_lock(options: argparse.Namespace) -> int:
     from quintain.commands.commands import lock_tools
 
-    print(lock_tools(options.recipe, options.lock))
-    return 0
+    return stated(lambda: lock_tools(options.recipe, options.lock), options.json)
 
 
 def _tools_check(options: argparse.Namespace) -> int:
     from quintain.commands.commands import check_tools
 
-    differences = check_tools(options.recipe, options.lock)
-    for line in differences or ["the tools are as locked"]:
-        print(line)
-    return 1 if differences else 0
+    def check() -> dict[str, Any]:
+        differences = check_tools(options.recipe, options.lock)
+        return {"passed": not differences, "lines": differences or ["the tools are as locked"]}
+
+    return judged(check, options.json)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Adds `--json`, which every command with a result has."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
+
+
+def stated(work: Callable[[], str], as_json: bool) -> int:
+    """Prints a result that is one line; exit code 0."""
+    return finish(lambda: {"lines": [work()]}, as_json)
 
 
 def finish(work: Callable[[], dict[str, Any]], as_json: bool) -> int:

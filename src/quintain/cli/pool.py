@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-Finish = Callable[[Callable[[], dict[str, Any]], bool], int]
+from quintain.cli.output import add_json, finish, stated
 
 
-def add_pool(commands: Any, finish: Finish) -> None:
-    """Adds the command.
-
-    Args:
-        commands: where it is added.
-        finish: runs the work and prints its result, as JSON or as lines.
-    """
+def add_pool(commands: Any) -> None:
+    """Adds the command."""
     one = commands.add_parser(
         "pool",
         help="seal a pool of evaluation tasks, or search a corpus for them",
@@ -34,6 +27,7 @@ def add_pool(commands: Any, finish: Finish) -> None:
     action.add_argument("pool", metavar="POOL", help="which pool of the recipe")
     action.add_argument("--out", type=Path, required=True, metavar="FILE", help="the sealed file to write")
     action.add_argument("--key", type=Path, required=True, metavar="FILE", help="the key file; keep it apart")
+    add_json(action)
     action.set_defaults(command=_seal)
     action = actions.add_parser(
         "audit",
@@ -43,18 +37,17 @@ def add_pool(commands: Any, finish: Finish) -> None:
     )
     action.add_argument("recipe", type=Path, metavar="RECIPE", help="names the pools")
     action.add_argument("files", type=Path, nargs="+", metavar="FILE", help="what is searched")
-    action.add_argument("--json", action="store_true", help="print the result as JSON on standard output")
-    action.set_defaults(command=partial(_audit, finish))
+    add_json(action)
+    action.set_defaults(command=_audit)
 
 
 def _seal(options: argparse.Namespace) -> int:
     from quintain.commands.pools import seal_pool
 
-    print(seal_pool(options.recipe, options.pool, options.out, options.key))
-    return 0
+    return stated(lambda: seal_pool(options.recipe, options.pool, options.out, options.key), options.json)
 
 
-def _audit(finish: Finish, options: argparse.Namespace) -> int:
+def _audit(options: argparse.Namespace) -> int:
     from quintain.commands.pools import audit_files
 
     found: dict[str, Any] = {}

@@ -28,7 +28,7 @@ def add_synth(commands: Any, add_out: Callable[[argparse.ArgumentParser, str | N
     one.add_argument("words", nargs="*", metavar="[audit] [RECIPE]", help="default recipe: the desk, offline")
     one.add_argument("--preview", type=int, default=None, metavar="N", help="show N samples of each kind and the price")
     add_out(one, "runs/synth")
-    one.set_defaults(command=_synth)
+    one.set_defaults(command=_synth, resumes=True)
 
 
 def _synth(options: argparse.Namespace) -> int:

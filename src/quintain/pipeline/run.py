@@ -19,10 +19,12 @@ from quintain.interface.errors import InputError
 from quintain.interface.files import replacing
 from quintain.interface.reading import JOURNAL
 from quintain.pipeline.workshop import LOCK, Workshop
-from quintain.progress import say
+from quintain.progress import log_to, say
 from quintain.recipe import Recipe, recipe_from_table
 
 MANIFEST = "manifest.json"
+LOG = "log.txt"
+"""What was said while the run was under way, with the time."""
 RECIPE = "recipe.json"
 """The recipe as it ran, defaults filled in and scaled, and the folder its paths are relative to."""
 
@@ -64,7 +66,7 @@ def run_recipe(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a run needs a folder, give another --out")
     folder.mkdir(parents=True, exist_ok=True)
-    with _only_user_of(folder):
+    with _only_user_of(folder), log_to(folder / LOG):
         write_text(folder / "recipe.toml", text)
         write_json(folder / RECIPE, {"home": str(home), "recipe": recipe.model_dump(mode="json")})
         workshop = Workshop(recipe, home, folder, accept_drift)
