@@ -214,6 +214,21 @@ def test_the_page_on_contamination_quotes_the_benchmark_as_measured():
     assert f"| MB/s of one core | {speeds} |" in page
 
 
+def test_the_page_on_bfcl_quotes_the_benchmark_as_measured():
+    page = (DOCS / "worlds" / "bfcl.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "bfcl_gold.json").read_text(encoding="utf-8"))
+    assert f"`bfcl-eval` {result['bfcl-eval']}:" in page
+    single, multi = (result["worlds"][name]["agents"] for name in ("bfcl-single", "bfcl-multi-turn"))
+    for agent in single:
+        calling = [one for name, one in single[agent].items() if name != "irrelevance"]
+        groups = [calling, [single[agent].get("irrelevance", {})], list(multi[agent].values())]
+        totals = [[sum(one.get(key, 0) for one in group) for key in ("successes", "episodes")] for group in groups]
+        cells = (f"{right} of {played}" if played else "" for right, played in totals)
+        row = re.search(rf"^\| {agent}[^|]* \|(.*)\|$", page, re.MULTILINE)
+        assert row
+        assert [cell.strip() for cell in row[1].split("|")] == list(cells)
+
+
 def test_the_chinese_readme_has_the_same_sections_code_tables_and_links():
     one, two = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh.md"))
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from quintain import Task, Verdict, World
+from quintain.harness.isolated import end_idle
 from quintain.harness.journal import Journal, read_journal
 from quintain.harness.loop import Harness
-from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call, message
 from quintain.interface.tools import Tool, Toolset
 
@@ -125,9 +125,20 @@ async def test_an_interrupted_episode_goes_on_with_the_tools_it_had(tmp_path):
     assert (episode.success, episode.digests) == (True, whole.digests)
 
 
-def test_a_world_with_a_process_of_its_own_cannot_have_them():
-    class Apart(Bench):
-        isolated = True
+class Apart(Bench):
+    """The same in a process of its own."""
 
-    with pytest.raises(InputError, match="tools_per_task and isolated don't go together"):
-        Harness(Apart)
+    isolated = True
+
+
+async def test_a_world_with_a_process_of_its_own_brings_them_from_there():
+    agent = Uses()
+    try:
+        here = await Harness(Bench).run(SAW, Uses())
+        there, other = await Harness(Apart, concurrency=1).rollout([SAW, PLANE], agent)
+    finally:
+        end_idle()
+    assert agent.seen[:4] == [["saw"], ["saw"], ["saw", "file"], ["saw", "file"]]
+    assert agent.seen[4:] == [["plane", "glue"]] * 2
+    assert (there.success, other.success) == (True, True)
+    assert there.digests.toolset == here.digests.toolset

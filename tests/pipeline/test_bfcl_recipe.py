@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import loopback
 from quintain.cli.main import main
-from quintain.commands.commands import recipes_folder
+from quintain.commands.commands import recipes_folder, run
 from quintain.training.config import SUMMARY
 from quintain.worlds.bfcl import wheel
 from recipe_edits import edit, set_stages
@@ -85,3 +87,30 @@ def test_without_the_package_the_command_says_how_to_get_it(bfcl, tmp_path, caps
     assert main(["run", str(bfcl), "--out", str(tmp_path / "run")]) == 2
     last = capsys.readouterr().err.strip().splitlines()[-1]
     assert "pip install --no-deps bfcl-eval" in last
+
+
+def test_the_benchmark_prints_both_models_by_category(bfcl, recipe_file, tmp_path, capsys):
+    pytest.importorskip("bfcl_eval")
+    edit(recipe_file, "hermes-compact", "lines")
+    run(recipe_file, tmp_path / "trained")
+    capsys.readouterr()
+    options = ["--trained", str(tmp_path / "trained"), "--recipe", str(bfcl), "--runs", str(tmp_path / "runs")]
+    benchmark().main([*options, "--out", str(tmp_path / "result.json")])
+    result = json.loads((tmp_path / "result.json").read_text())
+    assert result["after"] == "small/sft"
+    assert result["rows"]["all"]["tasks"] == 10
+    assert sum(one["tasks"] for name, one in result["rows"].items() if not name.startswith("all")) == 10
+    assert result["scan"]["tasks"] == {}
+    table = capsys.readouterr().out
+    assert all(name in table for name in result["rows"])
+
+
+def benchmark() -> Any:
+    """The script, as a module."""
+    path = Path(__file__).parents[2] / "benchmarks" / "bfcl.py"
+    spec = importlib.util.spec_from_file_location("bfcl_benchmark", path)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    assert spec.loader is not None
+    spec.loader.exec_module(module)
+    return module

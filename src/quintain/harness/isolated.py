@@ -33,7 +33,7 @@ from quintain.interface.episode import Episode, Verdict
 from quintain.interface.errors import InfraError, InputError
 from quintain.interface.messages import Message
 from quintain.interface.tasks import Task
-from quintain.interface.tools import ResultError, Toolset
+from quintain.interface.tools import ResultError, Tool, Toolset
 from quintain.interface.view import View
 
 KEPT = 32
@@ -72,10 +72,11 @@ _KNOWN: tuple[type[Exception], ...] = (InfraError, InputError, ResultError, NotI
 
 @dataclass(frozen=True, slots=True)
 class _Position:
-    """Where a world stands after a call."""
+    """Where a world stands after a call; with its tools where they are new."""
 
     state: bytes | None
     milestones: Mapping[str, bool]
+    tools: list[dict[str, Any]] | None
 
 
 class _Host:
@@ -83,6 +84,7 @@ class _Host:
 
     def __init__(self, world_class: type[World]) -> None:
         self._world_class = world_class
+        self._new_tools: list[dict[str, Any]] | None = None
         self._loop = asyncio.new_event_loop()
 
     def answer(self, what: str, arguments: tuple[Any, ...]) -> tuple[Any, _Position | _Failure | None]:
@@ -100,9 +102,11 @@ class _Host:
     def reset(self, task: Task) -> None:
         self._task = task
         self._finish(self._instance.reset(task))
+        self._renew_tools()
 
     def restore(self, state: bytes) -> None:
         self._instance.restore(state)
+        self._renew_tools()
 
     def look(self, task: Task) -> None:
         self._task = task
@@ -116,11 +120,18 @@ class _Host:
         return self._finish(self._instance.verify(task, episode))
 
     def user(self, view: View) -> Any:
-        return self._finish(self._instance.user(replace(view, toolset=self._toolset)))
+        said = self._finish(self._instance.user(replace(view, toolset=self._toolset)))
+        self._renew_tools()
+        return said
 
     def close(self) -> None:
         world, self._world = self._instance, None
         self._finish(world.close())
+
+    def _renew_tools(self) -> None:
+        if self._instance.tools_per_task:
+            self._toolset = self._instance.toolset()
+            self._new_tools = [one.spec() | {"read_only": one.read_only} for one in self._toolset]
 
     @property
     def _instance(self) -> World:
@@ -133,7 +144,8 @@ class _Host:
     def _position(self) -> _Position:
         world = self._instance
         state = world.snapshot() if world.snapshots == "exact" else None
-        return _Position(state, dict(world.milestones(self._task)) if self._task else {})
+        tools, self._new_tools = self._new_tools, None
+        return _Position(state, dict(world.milestones(self._task)) if self._task else {}, tools)
 
 
 def _caught(action: Callable[[], Any]) -> Any:
@@ -330,6 +342,8 @@ class IsolatedWorld(World):
     def _ask(self, what: str, *arguments: Any) -> Any:
         assert self._child is not None
         value, self._position = self._child.ask(what, *arguments)
+        if isinstance(self._position, _Position) and self._position.tools is not None:
+            self.tools = Toolset(Tool(**one) for one in self._position.tools)
         if isinstance(value, _Failure):
             raise value.error()
         return value
@@ -339,11 +353,9 @@ def isolate(sample: World) -> Callable[[], IsolatedWorld]:
     """A factory of worlds like this one, each in a process of its own.
 
     Raises:
-        InputError: the class can't be imported by name, as a child must, or its tools come with the tasks.
+        InputError: the class can't be imported by name, as a child must.
     """
     original = type(sample)
-    if sample.tools_per_task:
-        raise InputError(f"world {sample.name!r}: tools_per_task and isolated don't go together; set one of them")
     place = f"{original.__module__}.{original.__qualname__}"
     if original.__module__ == "__main__" or not _importable(original):
         raise InputError(
@@ -354,6 +366,7 @@ def isolate(sample: World) -> Callable[[], IsolatedWorld]:
         "name": sample.name,
         "instructions": sample.instructions,
         "snapshots": sample.snapshots,
+        "tools_per_task": sample.tools_per_task,
         "original": original,
         "tools": sample.toolset(),
     }

@@ -12,7 +12,7 @@ import json
 import typing
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Literal, TypeVar, overload
 
 import docstring_parser
@@ -33,9 +33,17 @@ _Validator = jsonschema.Draft202012Validator
 
 def _compile(name: str, schema: dict[str, Any]) -> _Validator:
     try:
-        _Validator.check_schema(schema)
+        return _compiled(json.dumps(schema))
     except jsonschema.exceptions.SchemaError as error:
         raise InputError(f"tool {name!r}: not a JSON Schema: {error.message}") from None
+    except TypeError as error:
+        raise InputError(f"tool {name!r}: its schema is no JSON: {error}") from None
+
+
+@lru_cache(maxsize=1024)  # checking a schema takes milliseconds, and tools that come with tasks come again and again
+def _compiled(text: str) -> _Validator:
+    schema = json.loads(text)
+    _Validator.check_schema(schema)
     return _Validator(schema)
 
 
