@@ -1,0 +1,3 @@
+from quintain.worlds.research.world import Research
+
+__all__ = ["Research"]
