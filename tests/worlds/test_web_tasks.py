@@ -16,6 +16,7 @@ import tiny
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.random import RandomAgent
 from quintain.agents.silent import SilentAgent
+from quintain.doctor.world import Script
 from quintain.harness.faults import FaultPlan
 from quintain.harness.journal import Journal
 from quintain.harness.loop import Harness
@@ -34,22 +35,6 @@ LANGUAGES = ("en", "zh")
 EVERY = [(name, language) for name in AlmanacQuestions.templates for language in LANGUAGES]
 
 
-class Script:
-    """Takes the given actions, one a turn."""
-
-    name = "script"
-    version = 0
-
-    def __init__(self, actions):
-        self.actions = actions
-
-    async def act(self, view):
-        return self.actions[len(view.turns)]
-
-    async def release(self, episode):
-        pass
-
-
 def some(name, language, count=3, seed=5):
     return Web.generate("eval", count, seed, (language,), (name,))
 
@@ -63,7 +48,7 @@ def call(tool, **arguments):
 
 
 async def play(actions, task, make=Web):
-    return await Harness(make, budget=ROOM).run(task, Script(actions))
+    return await Harness(make, budget=ROOM).run(task, Script({task.id: actions}))
 
 
 def seen(episode):
@@ -188,7 +173,7 @@ async def test_link_loops_end_with_the_budget(tmp_path):
     write(tmp_path, {"a.html": page("A", '<a href="b.html">b</a>'), "b.html": page("B", '<a href="a.html">a</a>')})
     task = Task("t", "web", "?", {}, "x")
     actions = [call("open", address="a.html"), *[call("follow", link=1)] * 30]
-    episode = await Harness(lambda: Web(str(tmp_path)), budget=Budget(turns=9)).run(task, Script(actions))
+    episode = await Harness(lambda: Web(str(tmp_path)), budget=Budget(turns=9)).run(task, Script({task.id: actions}))
     assert str(episode.outcome) == "limit(turns)"
 
 
