@@ -22,8 +22,11 @@ unit: $(VENV)/.dev
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev runs/quickstart/report.json
 	for script in benchmarks/*.py; do $(BIN)/python $$script --out runs/bench/$$(basename $$script .py).json || exit 1; done
+
+runs/quickstart/report.json: | $(VENV)/.quickstart # the trained model that benchmarks measure
+	$(BIN)/quintain quickstart --out runs/quickstart
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -1,14 +1,15 @@
 """BFCL v4's 1,240 single-turn tasks before and after training: one greedy turn each, one model after the other.
 
-    python benchmarks/bfcl.py --trained runs/quickstart                  # about 30 minutes on 2 cores for SmolLM2-135M
-    python benchmarks/bfcl.py --trained runs/quickstart --stage sft
+    make quickstart && python benchmarks/bfcl.py             # 20 to 50 minutes on 2 cores for SmolLM2-135M
+    python benchmarks/bfcl.py --trained RUN --stage sft
 
 Measures the base model of a finished run and one of the models it trained, through `recipes/bfcl.toml`; evaluations are
 kept below --runs and go on where they stopped. Before that, everything the run holds is scanned for the tasks; a task
 that training has seen is in the table and left out of its last row.
 
-The estimate: the prompts have 218,576 tokens, which take 6 minutes at 600 tokens a second, and a model that stops
-after its calls writes about 45 tokens a task, one that never stops 288; so 10 to 20 minutes a model.
+The estimate: the prompts have 218,576 tokens, which take 6 minutes at 600 tokens a second. A model that stops after its
+calls writes about 45 tokens a task, one that never stops 288: 3 to 17 minutes at the 343 tokens a second that
+rollout_engine.json has. So 10 to 25 minutes a model.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ from quintain.pipeline.reporting import machine
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "bfcl.json"
+TRAINED = Path("runs/quickstart")
 RECIPE = HERE.parent / "recipes" / "bfcl.toml"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trained", type=Path, required=True, metavar="RUN", help="folder of a finished run")
+    parser.add_argument("--trained", type=Path, default=TRAINED, metavar="RUN", help="a finished run")
     parser.add_argument("--stage", default=None, help="training stage whose model is measured (default: the last)")
     parser.add_argument("--recipe", type=Path, default=RECIPE, help="world, dialect, budget and tasks")
     parser.add_argument("--runs", type=Path, default=Path("runs/bfcl"), help="where evaluations are kept")
