@@ -87,7 +87,7 @@ def test_a_text_that_is_missing_is_found_before_anything_runs(two_stages, tmp_pa
 
 
 def test_samples_are_rendered_with_the_worlds_tools(two_stages, tmp_path):
-    samples = [Sample(str(number), "general", "en", "c", text="Some text. " * 9) for number in range(3)]
+    samples = [Sample(str(number), "general", "en", "c", text=f"Some text {number}. " * 9) for number in range(3)]
     write_samples(two_stages.parent / "texts" / "own.jsonl", samples)
     result = run(two_stages, tmp_path / "run")
     assert result["stages"]["short"]["sources"]["general"]["documents"] > 12

@@ -167,6 +167,15 @@ def test_questions_that_can_not_be_used_are_counted_by_reason(changes, reason):
     assert counts == {f"questions left out: {reason}": 1}
 
 
+def test_questions_beyond_those_asked_for_and_the_same_again_are_counted():
+    one = SCRIPT["questions"].questions[0]
+    counts: Counter[str] = Counter()
+    again = one.model_copy(update={"question": one.question.upper()})
+    found = take_questions(EXCERPT, ["factual", "synthesis"], Reply(MadeQuestions(questions=[one, again, one])), counts)
+    assert [each.text for each in found] == [one.question]
+    assert counts == {"questions left out: more than asked for": 1, "questions left out: asked twice in one reply": 1}
+
+
 def test_a_riddle_with_a_telling_clue_is_kept():
     one = MadeQuestion(
         style="obfuscated", question="Its area is 1,284,000 km2. Its capital?", answer=["N'Djamena"], statements=[1, 2]

@@ -117,6 +117,36 @@ def test_bad_input_is_counted_by_reason(tmp_path, monkeypatch):
     }
 
 
+def test_a_link_to_nowhere_is_counted(tmp_path):
+    (tmp_path / "gone.md").symlink_to("nowhere.md")
+    (tmp_path / "tea.txt").write_text("Price: 3")
+    found, skipped = read(tmp_path)
+    assert [one.title for one in found] == ["tea"]
+    assert skipped == {"can't be read": 1}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[" * 200_000, "[x](" * 100_000, " \n" * 200_000, "# a" + " " * 300_000 + "b\n", "```\n" * 100_001, "#" * 300_000],
+    ids=["brackets", "open links", "blank lines", "a spaced title", "fences", "hashes"],
+)
+def test_markdown_made_to_take_long_is_read_as_fast_as_any_other(tmp_path, text):
+    """Time quadratic in the length would be hours here."""
+    (tmp_path / "odd.md").write_text(f"{text}\n# Tea\nPrice: 3\n")
+    found, _ = read(tmp_path)
+    assert found[-1].title in ("Tea", "odd")
+
+
+@pytest.mark.parametrize(
+    ("heading", "title"), [("# Tea", "Tea"), ("# Tea ##", "Tea"), ("# C#", "C#"), ("#  Green tea  ", "Green tea")]
+)
+def test_a_heading_is_the_title_without_what_closes_it(tmp_path, heading, title):
+    (tmp_path / "a.md").write_text(f"{heading}\nSee [the shop](http://shop) and ![it](a.png).\n")
+    (one,), _ = read(tmp_path)
+    assert one.title == title
+    assert one.text.strip() == "See the shop and it."
+
+
 def test_other_and_mixed_encodings_are_read_and_counted(tmp_path):
     chinese = "长城是中国古代的军事防御工程，长城的长度约为两万一千公里，每年有很多游客来这里参观。\n" * 20
     (tmp_path / "1.txt").write_bytes(chinese.encode("gb18030"))

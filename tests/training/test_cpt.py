@@ -132,6 +132,14 @@ def test_what_is_too_long_waits_whole_and_only_general_text_is_cut(tmp_path):
     assert corpus.report["too_long"] == {"has": {"documents": 1, "tokens": 50}}
 
 
+def test_what_came_before_token_for_token_is_left_out_and_counted(tmp_path):
+    once, other = Document("general", [7, 8, 9], [1] * 3), Document("has", [7, 8, 9], [1] * 3)
+    corpus = build_corpus([once, other, once, *documents(2), once], 40, tmp_path / "corpus")
+    assert corpus.report["sources"]["general"] == {"documents": 1, "tokens": 3}
+    assert corpus.report["sources"]["has"] == {"documents": 1, "tokens": 3}
+    assert corpus.report["duplicates"] == {"general": 2}
+
+
 def test_an_interrupted_reading_leaves_no_corpus(tmp_path):
     def breaks():
         yield from documents(3)

@@ -32,9 +32,10 @@ _HTML = {".html", ".htm"}
 _LINES = {".jsonl", ".ndjson"}
 
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_MARKUP = re.compile(r"^\s*(?:[-*+>]|\d+\.|#{1,6})\s+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", re.MULTILINE)
-_TITLE = re.compile(r"^# +(.+?)\s*#*$", re.MULTILINE)
+# each looks at no more than a line or a bound from where it begins: a file of brackets or blanks must not take hours
+_LINK = re.compile(r"!?\[([^\[\]]{0,1000})\]\([^)]{0,2000}\)")
+_MARKUP = re.compile(r"^[ \t]{0,100}(?:[-*+>]|\d{1,9}\.|#{1,6})[ \t]+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", re.MULTILINE)
+_TITLE = re.compile(r"^# +(.+)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +76,22 @@ def read_documents(paths: Iterable[Path], skipped: Counter[str], *, titled: bool
     for path in paths:
         if not path.exists():
             raise InputError(f"documents not found: {path}; give a folder of .txt, .md, .html or .jsonl files")
-        files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        files = sorted(file for file in path.rglob("*") if not file.is_dir()) if path.is_dir() else [path]
         for file in files:
             try:
                 yield from _read(file, skipped, titled)
             except Skip as reason:
                 skipped[str(reason)] += 1
+            except OSError:
+                skipped["can't be read"] += 1
 
 
 def _read(file: Path, skipped: Counter[str], titled: bool) -> Iterator[Document]:
     kind = file.suffix.lower()
     if kind not in _TEXT | _MARKDOWN | _HTML | _LINES:
         raise Skip("of another kind")
+    if not file.is_file():  # a link to nowhere, a pipe
+        raise Skip("can't be read")
     time = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
     if kind in _LINES:
         with file.open("rb") as stream:
@@ -164,12 +169,18 @@ def _sections(text: str, stem: str, markdown: bool) -> Iterator[tuple[str, str]]
         return
     text = _LINK.sub(r"\1", _FENCE.sub("", text))
     pieces = _TITLE.split(text)
-    titles = [stem, *pieces[1::2]]
+    titles = [stem, *map(_unclosed, pieces[1::2])]
     found = [(title, _MARKUP.sub("", body)) for title, body in zip(titles, pieces[::2], strict=True)]
     full = [(title, body) for title, body in found if body.strip()]
     if not full:
         raise Skip("empty")
     yield from full
+
+
+def _unclosed(title: str) -> str:
+    """A heading without the closing `#` that may end it."""
+    bare = title.rstrip().rstrip("#")
+    return bare.rstrip() if bare.endswith((" ", "\t")) else title.rstrip()
 
 
 def _lines(stream: IO[bytes], file: Path, time: str, skipped: Counter[str], untitled: str | None) -> Iterator[Document]:

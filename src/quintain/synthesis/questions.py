@@ -104,6 +104,8 @@ def take_questions(excerpt: Excerpt, styles: Sequence[str], reply: Reply, counts
     made: MadeQuestions = reply.value
     if not made.questions:
         counts["memories that make no question (INVALID)"] += 1
+    if len(made.questions) > len(styles):
+        counts["questions left out: more than asked for"] += len(made.questions) - len(styles)
     found: dict[str, Question] = {}
     for one in made.questions[: len(styles)]:
         reason = _unfit(one, excerpt, styles)
@@ -112,6 +114,9 @@ def take_questions(excerpt: Excerpt, styles: Sequence[str], reply: Reply, counts
             continue
         key = f"{excerpt.language}\0{' '.join(fold(one.question).split())}"
         identity = hashlib.sha256(key.encode()).hexdigest()[:16]
+        if identity in found:
+            counts["questions left out: asked twice in one reply"] += 1
+            continue
         knowledge = tuple(excerpt.all[number - 1] for number in one.statements)
         found[identity] = Question(
             identity, excerpt.id, one.style, excerpt.language, one.question, tuple(one.answer), knowledge, one.frame

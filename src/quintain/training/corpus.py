@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from quintain.training.checkpoint import atomic_folder
 from quintain.training.documents import Document
@@ -47,7 +51,7 @@ def build_corpus(
     """Writes documents by source, one at a time; an interrupted build leaves nothing behind.
 
     A document longer than `context` is cut into pieces if it is general text, and otherwise kept whole among
-    those too long. So nothing synthetic is ever truncated.
+    those too long. So nothing synthetic is ever truncated. A document that came before, token for token, is left out.
 
     Args:
         documents: of all sources, in any order.
@@ -57,10 +61,33 @@ def build_corpus(
     """
     with atomic_folder(folder) as scratch, ExitStack() as files:
         shelves = _Shelves(scratch, files)
+        seen = files.enter_context(closing(_Seen()))
         for document in documents:
-            shelves.add(document, context)
+            if seen.first_time(document):
+                shelves.add(document, context)
+            else:
+                shelves.duplicates[document.source] += 1
         (scratch / REPORT).write_text(json.dumps({**shelves.report(), "skipped": skipped or {}}), encoding="utf-8")
     return Corpus(folder)
+
+
+class _Seen:
+    """Which documents came before, token for token; kept on disk, so that memory stays flat."""
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect("", isolation_level=None)  # a file without a name, gone when closed
+        self._db.execute("PRAGMA synchronous = OFF")
+        self._db.execute("CREATE TABLE seen (hash BLOB PRIMARY KEY) WITHOUT ROWID")
+
+    def first_time(self, document: Document) -> bool:
+        """False for a document whose source and tokens were all there before."""
+        data = np.asarray(document.ids, dtype=np.int32).tobytes() + document.source.encode()
+        key = hashlib.blake2b(data, digest_size=16).digest()
+        return self._db.execute("INSERT OR IGNORE INTO seen VALUES (?)", (key,)).rowcount == 1
+
+    def close(self) -> None:
+        """Forgets everything."""
+        self._db.close()
 
 
 class _Shelves:
@@ -74,6 +101,7 @@ class _Shelves:
         self._tokens: Counter[tuple[str, str]] = Counter()
         self._cut: Counter[str] = Counter()
         self._given: Counter[str] = Counter()
+        self.duplicates: Counter[str] = Counter()
 
     def add(self, document: Document, context: int) -> None:
         self._given[document.source] += len(document.ids)
@@ -99,7 +127,7 @@ class _Shelves:
             self._put(_FITTING, Document(document.source, document.ids[piece], document.weights[piece]))
 
     def report(self) -> dict[str, Any]:
-        """Counts by source: what fits, what is too long, documents cut, and tokens given that are in neither."""
+        """Counts by source: what fits, what is too long, what was cut or came twice, tokens given that are nowhere."""
         by_kind = {
             kind: {
                 source: {"documents": self._documents[kind, source], "tokens": self._tokens[kind, source]}
@@ -114,5 +142,6 @@ class _Shelves:
         return {
             **by_kind,
             "cut": dict(self._cut),
+            "duplicates": dict(self.duplicates),
             "truncated_tokens": {one: self._given[one] - kept[one] for one in kept},
         }
