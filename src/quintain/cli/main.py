@@ -18,6 +18,7 @@ from quintain.cli.output import add_json, finish, judged, stated
 from quintain.cli.pool import add_pool
 from quintain.cli.synth import add_synth
 from quintain.cli.talk import add_talking
+from quintain.cli.worlds import add_worlds
 from quintain.interface.errors import InputError, QuintainError
 from quintain.progress import say
 
@@ -70,6 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_pool(commands)
     add_mcp_serve(commands)
     add_completion(commands, make_parser)
+    add_worlds(commands, _endpoint)
     return parser
 
 

@@ -1,0 +1,3 @@
+from quintain.worlds.tables.world import TableWorld
+
+__all__ = ["TableWorld"]
