@@ -6,7 +6,8 @@ python benchmarks/worlds.py --world desk                      # a built-in world
 python benchmarks/worlds.py --world my_package.till:Till      # any world with `generate` and `solution`
 python benchmarks/worlds.py                                   # all built-in worlds
 
-Results are merged into the JSON file world by world. Exit status 1 if a world falls short.
+Results are merged into the JSON file world by world; those of chosen templates stand apart, under the templates' names.
+Exit status 1 if a world falls short.
 """
 
 from __future__ import annotations
@@ -59,8 +60,9 @@ def main() -> None:
         world = load_world(reference(name), Path.cwd())
         tasks = world.generate(options.split, options.count, options.seed, options.languages, options.templates)
         result = examine(world, tasks, options.concurrency) | {"split": options.split, "seed": options.seed}
-        show(world.name, result)
-        merge(options.out, world.name, result)
+        key = " ".join([world.name, *options.templates])
+        show(key, result)
+        merge(options.out, key, result)
         sound = sound and not result["falls_short"]
     sys.exit(0 if sound else 1)
 

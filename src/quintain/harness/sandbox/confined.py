@@ -101,6 +101,7 @@ async def _start(mechanism: Mechanism, own: Mapping[str, Any]) -> Session:
     settings = {
         **own,
         "confined": True,
+        "namespaces": True,
         "path": mechanism.path,
         "scratch": SCRATCH,
         "seccomp": mechanism.seccomp.hex(),

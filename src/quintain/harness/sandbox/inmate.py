@@ -80,6 +80,8 @@ def become(settings: dict[str, Any], streams: tuple[int, int, int], control: int
         signal.signal(signal.SIGINT, signal.default_int_handler)
         if settings["confined"]:
             confine(settings)
+        if not os.access(settings["scratch"], os.R_OK | os.W_OK | os.X_OK):  # an earlier call took its rights away
+            os.chmod(settings["scratch"], 0o700)
         os.chdir(settings["scratch"])
         received = receive(CONTROL)
         os.close(CONTROL)

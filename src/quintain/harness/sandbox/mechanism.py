@@ -86,12 +86,7 @@ def find_mechanism(hidden: Sequence[str] = ()) -> Mechanism:
     Raises:
         CannotConfine: the platform has no such way.
     """
-    machine = platform.machine()
-    if sys.platform != "linux" or machine not in MACHINES:
-        raise CannotConfine(
-            f"sandbox: {sys.platform} on {machine} can't confine programs (Linux on {' or '.join(MACHINES)} can); "
-            f"use such a machine, {BY_NAME}"
-        )
+    machine = check_machine()
     uid = _own_user()
     users = () if uid else ("--unshare-user", "--uid", str(SINGLE_USER), "--gid", str(SINGLE_USER))
     binds, python, path = _interpreter(packages=not hidden)
@@ -106,6 +101,21 @@ def find_mechanism(hidden: Sequence[str] = ()) -> Mechanism:
         switch_user=bool(uid),
         count_processes=bool(uid) or _kernel() >= _NAMESPACED_COUNTS,
     )
+
+
+def check_machine() -> str:
+    """The machine's architecture, as `MACHINES` spells it.
+
+    Raises:
+        CannotConfine: no system-call filter is known for it.
+    """
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in MACHINES:
+        raise CannotConfine(
+            f"sandbox: {sys.platform} on {machine} can't confine programs (Linux on {' or '.join(MACHINES)} can); "
+            f"use such a machine, {BY_NAME}"
+        )
+    return machine
 
 
 _NAMESPACES = (

@@ -105,7 +105,7 @@ class ProgramResult:
 class Sandbox(Protocol):
     """Runs programs one after another; they share a scratch folder and nothing else.
 
-    Two real implementations: `Bubblewrap` and `Unconfined`.
+    Implementations: `Bubblewrap`, `Container` and `Unconfined`.
     """
 
     async def run(self, program: Program) -> ProgramResult:

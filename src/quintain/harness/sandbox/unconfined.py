@@ -66,6 +66,8 @@ async def _start(scratch: str, imports: tuple[str, ...]) -> Session:
     environment = {"PATH": os.defpath, "HOME": scratch, "TMPDIR": scratch, "LANG": "C.UTF-8", **thread_limits()}
     settings = {
         "confined": False,
+        "namespaces": False,
+        "switch_user": False,
         "imports": imports,
         "path": [],
         "scratch": scratch,

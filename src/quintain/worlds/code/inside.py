@@ -25,22 +25,29 @@ def read_exactly(count: int) -> bytes:
     return data
 
 
-def clear(folder: str) -> None:
-    """Empties a folder, whatever rights its entries have."""
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
-        if stat.S_ISDIR(os.lstat(path).st_mode):
+def clear() -> None:
+    """Empties the working folder, whatever rights its entries have and however deep they lie."""
+    waiting, count = ["."], 0
+    while waiting:
+        folder = waiting.pop()
+        os.chmod(folder, 0o700)
+        for name in os.listdir(folder):
+            path = os.path.join(folder, name)
+            if not stat.S_ISDIR(os.lstat(path).st_mode):
+                os.unlink(path)
+                continue
             os.chmod(path, 0o700)
-            clear(path)
-            os.rmdir(path)
-        else:
-            os.unlink(path)
+            while os.path.lexists(f".{count}"):
+                count += 1
+            os.rename(path, f".{count}")  # to the top, so that no path grows too long
+            waiting.append(f".{count}")
+        if folder != ".":
+            os.rmdir(folder)
 
 
 def unpack() -> None:
     """Makes the scratch folder hold exactly the files on standard input."""
-    os.chmod(".", 0o700)
-    clear(".")
+    clear()
     for path, size in json.loads(read_exactly(struct.unpack("!I", read_exactly(4))[0])):
         folder = os.path.dirname(path)
         if folder:
