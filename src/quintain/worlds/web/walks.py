@@ -172,10 +172,16 @@ class WalkQuestions:
             return None
         answer = rng.choice(rare)
         blanked = re.sub(rf"(?<![\w.-]){re.escape(answer)}(?![\w.-])", "____", sentence)
-        fits = re.compile(r"\s+".join(re.escape(word).replace("____", r"\S+") for word in blanked.split()))
-        if sum(len(fits.findall(one.text)) for one in self._section.pages.values()) != 1:
+        if self._places(blanked) != 1:
             return None
         return CLOZE[language].format(s=blanked), answer, self._shown(page, sentence)
+
+    def _places(self, blanked: str) -> int:
+        """How often a sentence with a gap stands on the site, whatever fills the gap."""
+        fits = re.compile(re.escape(blanked).replace("____", r"\S+"))
+        pieces = blanked.split("____")
+        texts = (page.text for page in self._section.pages.values())
+        return sum(len(fits.findall(text)) for text in texts if all(piece in text for piece in pieces))
 
     def _shown(self, page: Page, text: str) -> list[str]:
         """Addresses of the parts of a page that show a text, as the world notes what was read."""
