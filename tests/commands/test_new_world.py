@@ -92,14 +92,10 @@ def test_levels_ask_for_more_and_more_calls(shop):
     assert means[0] == 1
 
 
-def test_no_row_is_in_training_and_in_evaluation(shop):
-    def rows(split):
-        return {tuple(row) for task in tasks_of(shop, split) for row in task.answer["seen"] if task.template != "count"}
-
+def test_no_row_that_a_training_task_is_about_is_one_of_an_evaluated_task(shop):
     mains = [{task.cluster for task in tasks_of(shop, split)} for split in ("train", "eval")]
+    assert all(len(found) > 8 for found in mains)
     assert mains[0].isdisjoint(mains[1])
-    assert rows("train")
-    assert rows("eval")
 
 
 def test_the_folder_passes_the_doctor_as_it_is(shop, tmp_path):
@@ -245,6 +241,14 @@ def test_missing_files_unknown_tables_mixtures_and_folders_in_the_way_are_refuse
             new_world(sources, tmp_path / "w", **options)
     with pytest.raises(InputError, match="exists already"):
         new_world([folder], tmp_path / "there")
+
+
+def test_a_table_with_a_strange_name_is_a_table_like_any_other(tmp_path):
+    rows = "\n".join(f"{n},Thing {n},{n % 3}" for n in range(1, 20))
+    (tmp_path / 'a "b" c.csv').write_text(f'id,"na""me",select\n{rows}\n')
+    made = new_world([tmp_path / 'a "b" c.csv'], tmp_path / "out", count=2)
+    assert made["tables"] == {'a "b" c': 19}
+    assert [level["accepted"] for level in made["levels"][:2]] == [4, 4]
 
 
 def test_other_encodings_and_separators_are_read_and_codes_stay_texts(tmp_path):

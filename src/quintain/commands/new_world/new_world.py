@@ -23,6 +23,7 @@ from quintain.interface.messages import Call
 from quintain.interface.tasks import Task, save_tasks
 from quintain.progress import say
 from quintain.recipe.user_code import load_world
+from quintain.worlds.rows import quoted
 from quintain.worlds.tables.contents import Rows
 from quintain.worlds.tables.schema import Table
 from quintain.worlds.tables.tasks import LEVELS, Drafter, make_task
@@ -49,7 +50,7 @@ tokens = $tokens
 [pools.train]
 file = "train.jsonl"
 
-[pools.eval]           # no row of it appears in a training task
+[pools.eval]           # no row that a task of it is about is one of a training task
 file = "eval.jsonl"
 
 [[stages]]
@@ -132,7 +133,7 @@ def new_world(
         partial.rename(out)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    rows = {table: connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0] for table in made}
+    rows = {table: connection.execute(f"SELECT count(*) FROM {quoted(table)}").fetchone()[0] for table in made}
     listed = ", ".join(f"{table} {number}" for table, number in rows.items())
     totals = ", ".join(f"{len(tasks[split])} in {split}.jsonl" for split in SPLITS)
     lines = [f"tables (rows): {listed}", *notes, *(one["line"] for one in levels)]
