@@ -29,6 +29,7 @@ import quintain.worlds
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.random import RandomAgent
 from quintain.agents.silent import SilentAgent
+from quintain.doctor.doctor import has_solution
 from quintain.doctor.world import Script, without_last_call
 from quintain.harness.loop import Harness
 from quintain.harness.world import World
@@ -99,7 +100,8 @@ def examine(world: type[World], tasks: Sequence[Task], concurrency: int) -> dict
         "random": RandomAgent(),
     }
     started = time.monotonic()
-    played = {name: play(harness, tasks, agent) for name, agent in agents.items()}
+    solved = [task for task in tasks if has_solution(world().solution, task)]
+    played = {name: play(harness, solved if name == "gold" else tasks, agent) for name, agent in agents.items()}
     acting = {tool.name for tool in world().toolset() if not tool.read_only}
     cut = {one.task_id: without_last_call(one, acting) for one in played["gold"] if one.calls()}
     calling = [task for task in tasks if task.id in cut]

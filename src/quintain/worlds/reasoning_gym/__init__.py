@@ -1,0 +1,3 @@
+from quintain.worlds.reasoning_gym.world import ReasoningGym
+
+__all__ = ["ReasoningGym"]
