@@ -47,7 +47,9 @@ def load_world(reference: str, home: Path) -> type[World]:
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
-            raise InputError(f"world {reference!r}: {error}; is it installed, or beside the recipe?") from None
+            own = module_name.startswith("quintain.worlds.") and module_name != error.name
+            remedy = "pip install 'quintain[quickstart]'" if own else "is it installed, or beside the recipe?"
+            raise InputError(f"world {reference!r}: {error}; {remedy}") from None
     found = getattr(module, class_name, None)
     if not (isinstance(found, type) and issubclass(found, World)):
         raise InputError(f"world {reference!r}: {module_name} has no World of that name")
