@@ -34,7 +34,7 @@ ALLOWED = {
 }
 """What each folder may import besides itself; modules beside the folders see everything."""
 
-for folder in ("recipe", "pipeline", "doctor", "export", "serving", "commands", "studies", "cli"):
+for folder in ("recipe", "pipeline", "doctor", "export", "serving", "viewing", "commands", "studies", "cli"):
     ALLOWED[folder] = {"", *ALLOWED}
 """The program around the parts: each of its folders sees the parts and the ones before it."""
 

@@ -17,7 +17,7 @@ from quintain.cli.main import main, make_parser
 from quintain.progress import log_to, say
 
 ROOT = Path(__file__).parents[1]
-NO_RESULT = ("chat", "serve", "mcp-serve", "completion")
+NO_RESULT = ("chat", "serve", "view", "mcp-serve", "completion")
 
 
 def leaves(parser: argparse.ArgumentParser, name: str = "") -> dict[str, argparse.ArgumentParser]:

@@ -12,7 +12,7 @@ from quintain.interface import dialects
 from quintain.interface.generation import Generation, Sampling
 from quintain.interface.messages import Action, Call
 from quintain.serving.conversation import Conversations
-from quintain.serving.server import _listen, _run
+from quintain.serving.server import _run, listen
 from tiny import tiny_codec
 
 
@@ -68,4 +68,4 @@ if __name__ == "__main__":
     sample = Task("t", "tally", "1", {"start": 100})
     harness = Harness(Tally, judge=False)
     agent = Conversations(harness, sample, Rule(made), made, Sampling(temperature=0.0), 4, "tally")
-    _run(agent, sys.argv[1] if len(sys.argv) > 1 else None, _listen("127.0.0.1", 0))
+    _run(agent, sys.argv[1] if len(sys.argv) > 1 else None, listen("127.0.0.1", 0))

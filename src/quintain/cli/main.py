@@ -138,6 +138,16 @@ def _add_look_commands(commands: Any) -> None:
     add_json(one)
     one.set_defaults(command=_report)
 
+    one = commands.add_parser(
+        "view",
+        help="read a run's episodes on a local page: search, compare, keep, flag, correct",
+        description="A page for this machine only. It changes nothing but review.jsonl (keep, flag) and "
+        "corrections.jsonl (turns rewritten by hand, as a recover stage reads them) in the run's folder.",
+    )
+    one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
+    one.add_argument("--port", type=int, default=8765, help="0 takes a free one (default: 8765)")
+    one.set_defaults(command=_view)
+
     add_judging(commands)
     _add_study(commands)
     add_talking(commands)
@@ -233,6 +243,13 @@ def _report(options: argparse.Namespace) -> int:
     from quintain.pipeline.reporting import report
 
     return finish(lambda: {"lines": [str(path) for path in report(options.run)]}, options.json)
+
+
+def _view(options: argparse.Namespace) -> int:
+    from quintain.viewing.view import view
+
+    view(options.run, options.port)
+    return 0
 
 
 def _study(options: argparse.Namespace) -> int:

@@ -179,21 +179,30 @@ def report_html(data: ReportData, record: Mapping[str, Any]) -> str:
         "spot_check": spot_check(samples, evaluated[-1]) if evaluated else [],
         "vocabulary": vocabulary.texts,
     }
-    style = _page_file("report.css")
-    script = "".join(_page_file(name) for name in _SCRIPTS)
-    policy = (
-        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
-        "base-uri 'none'; form-action 'none'"
-    )
+    script = "".join(page_file(name) for name in _SCRIPTS)
+    return html_page(data.title, page_file("report.css"), script, page)
+
+
+def html_page(title: str, style: str, script: str, page: Any, connect: str = "'none'") -> str:
+    """A page whose script and style are its own and alone may run.
+
+    Args:
+        title: of the page.
+        style: CSS.
+        script: JavaScript; it draws what `page` holds.
+        page: JSON, found in the element `data`; numbers that are not finite become null.
+        connect: what the script may ask for, as a content security policy says it.
+    """
     parts = {
-        "title": html.escape(data.title),
-        "policy": policy,
+        "title": html.escape(title),
+        "policy": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        f"connect-src {connect}; base-uri 'none'; form-action 'none'",
         "style": style,
         "script": script,
         "data": _embed(_finite(page)),
     }
     # One pass, so that a placeholder inside the data stays text.
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], _page_file("report.html"))
+    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], page_file("report.html"))
 
 
 def _stage_json(stage: StageReport) -> dict[str, Any]:
@@ -270,7 +279,8 @@ def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _page_file(name: str) -> str:
+def page_file(name: str) -> str:
+    """A file of the page: style, script or frame."""
     return resources.files("quintain.evaluation").joinpath("page", name).read_text(encoding="utf-8")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,8 +81,14 @@ def read_episodes(path: Path, live: dict[str, Unfinished] | None = None) -> Iter
     Raises:
         InputError: as `read_records`, or the records before one of a turn, a user or an end are missing.
     """
-    live = {} if live is None else live
-    for line, record in _numbered(path):
+    yield from episodes_of(_numbered(path), path, {} if live is None else live)
+
+
+def episodes_of(
+    records: Iterable[tuple[int, dict[str, Any]]], path: Path, live: dict[str, Unfinished]
+) -> Iterator[Recorded]:
+    """The finished episodes among records with the numbers of their lines, as `read_episodes` finds them."""
+    for line, record in records:
         identity, kind = record["episode"], record["kind"]
         if kind == "start":
             live[identity] = Unfinished(identity, record, line=line)

@@ -50,8 +50,8 @@ def report(folder: Path) -> tuple[Path, Path]:
         title=f"Run {recipe.name}",
         stages=[_stage(folder, one, episodes[one["name"]]) for one in done],
         comparisons=_comparisons(done, episodes),
-        episodes=_samples(done, episodes, _Renderer(Workshop(recipe, home, folder), done)),
-        decode_tokens=_decoder(folder, done),
+        episodes=_samples(done, episodes, Renderer(Workshop(recipe, home, folder), done)),
+        decode_tokens=decoder(folder, done),
         targets=[_target(one, done, episodes) for one in recipe.targets],
         recipe=(folder / "recipe.toml").read_text(encoding="utf-8"),
         machine=machine(),
@@ -96,7 +96,7 @@ def _target(target: TargetSection, done: Sequence[dict[str, Any]], episodes: dic
     return Target(name, f"{sign} {bound:g}", "not measured" if reached is None else f"{reached:.3f}", met)
 
 
-class _Renderer:
+class Renderer:
     """Training examples of episodes, as the stage that learnt from them made them."""
 
     def __init__(self, workshop: Workshop, done: Sequence[dict[str, Any]]) -> None:
@@ -156,7 +156,7 @@ def _so_far(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _samples(
-    done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]], renderer: _Renderer
+    done: Sequence[dict[str, Any]], episodes: dict[str, list[Episode]], renderer: Renderer
 ) -> list[SampledEpisode]:
     """All evaluated episodes, and of those trained on as many as one page can show."""
     samples: list[SampledEpisode] = []
@@ -170,7 +170,7 @@ def _samples(
     return samples
 
 
-def _decoder(folder: Path, done: Sequence[dict[str, Any]]) -> Any:
+def decoder(folder: Path, done: Sequence[dict[str, Any]]) -> Any:
     """Texts of token ids, by the tokenizer of the last trained model; None without one."""
     trained = [one["name"] for one in done if (folder / one["name"] / "model" / "tokenizer.json").is_file()]
     if not trained:

@@ -51,7 +51,7 @@ def make_app(agent: Conversations, key: str | None) -> Starlette:
         return JSONResponse({"object": "list", "data": [one]})
 
     async def complete(http: HTTPRequest) -> Response:
-        request = read_request(await _body(http), agent.name)
+        request = read_request(await read_body(http), agent.name)
         said, system = said_in(request)
         sampling = sampling_of(request, agent.sampling)
 
@@ -78,7 +78,7 @@ def _check_key(request: HTTPRequest, key: str | None) -> None:
         raise Refused(401, "wrong or missing API key", "invalid_api_key")
 
 
-async def _body(request: HTTPRequest) -> bytes:
+async def read_body(request: HTTPRequest) -> bytes:
     """The body; only as JSON, which no page of another origin can send without being asked first."""
     if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
         raise Refused(415, "the body must be application/json", "invalid_request")

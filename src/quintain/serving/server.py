@@ -8,6 +8,7 @@ import socket
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from quintain.harness.loop import Harness
 from quintain.interface.errors import InputError
@@ -35,7 +36,7 @@ def serve(run: Path, stage: str | None, host: str, port: int, temperature: float
     """
     key = os.environ.get(KEY) or None
     _check(host, temperature, key)
-    listening = _listen(host, port)  # before a model is loaded: a busy port is said at once
+    listening = listen(host, port)  # before a model is loaded: a busy port is said at once
     from quintain.inference.local import LocalEngine
 
     recipe, home, name = chosen_model(run, stage)
@@ -67,7 +68,12 @@ def _check(host: str, temperature: float, key: str | None) -> None:
         )
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def listen(host: str, port: int) -> socket.socket:
+    """A socket on an address.
+
+    Raises:
+        InputError: it is in use, or no address of this machine.
+    """
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as error:
@@ -77,15 +83,20 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _run(agent: Conversations, key: str | None, listening: socket.socket) -> None:
-    import uvicorn
-
     from quintain.serving.app import make_app
 
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
     who = "with a key" if key else "this machine only"
     say(f"serving {agent.name} on http://{shown}:{port}/v1 ({who}); Ctrl-C ends it")
-    config = uvicorn.Config(make_app(agent, key), log_level="warning", access_log=False, server_header=False)
+    run_app(make_app(agent, key), listening)
+
+
+def run_app(app: Any, listening: socket.socket) -> None:
+    """Serves an application until Ctrl-C."""
+    import uvicorn
+
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
     try:
         uvicorn.Server(config).run(sockets=[listening])
     except KeyboardInterrupt:  # raised again once everything is closed

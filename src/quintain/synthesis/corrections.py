@@ -59,7 +59,7 @@ def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Toolset) 
     known = {episode.id: episode for episode in episodes}
     for number, line in numbered_lines(path):
         where = f"{path}:{number}"
-        one = _correction(line, where)
+        one = read_correction(line, where)
         if one.episode not in known:
             continue
         episode = known[one.episode]
@@ -70,7 +70,25 @@ def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Toolset) 
         yield Point(episode, one.turn, "person", _action(one, toolset, where), label=f"p{number}")
 
 
-def _correction(line: bytes, where: str) -> _Correction:
+def checked_correction(line: bytes, episode: Episode, toolset: Toolset) -> dict[str, Any]:
+    """A correction of one episode that may be kept in a file for `read_corrections`, as its record.
+
+    Raises:
+        InputError: it is of another episode or turn, or does not fit the tools.
+    """
+    one = read_correction(line, "correction")
+    if one.episode != episode.id or not 0 <= one.turn < len(episode.turns):
+        raise InputError(f"correction: episode {episode.id!r} has turns 0 to {len(episode.turns) - 1}, not {one.turn}")
+    _action(one, toolset, "correction")
+    return one.model_dump(exclude_defaults=True)
+
+
+def read_correction(line: bytes, where: str) -> _Correction:
+    """Reads one line.
+
+    Raises:
+        InputError: it is wrong; the message names `where`.
+    """
     try:
         return _Correction.model_validate_json(line)
     except ValidationError as error:
