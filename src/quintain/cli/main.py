@@ -12,6 +12,7 @@ from typing import Any
 from quintain import __version__
 from quintain.cli.completion import add_completion
 from quintain.cli.exchange import add_exchange
+from quintain.cli.init import add_init
 from quintain.cli.judge import add_judging
 from quintain.cli.mcp_serve import add_mcp_serve
 from quintain.cli.output import add_json, finish, judged, stated
@@ -70,6 +71,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_exchange(commands)
     add_pool(commands)
     add_mcp_serve(commands)
+    add_init(commands)
     add_completion(commands, make_parser)
     add_worlds(commands, _endpoint)
     return parser

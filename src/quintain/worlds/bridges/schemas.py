@@ -136,38 +136,12 @@ class _Rewriter:
 
     def _reference(self, pointer: Any) -> str:
         """The reference to a definition, which is made on its first use: a schema may hold itself."""
-        target, found = self._follow(pointer)
+        target, found = _follow(pointer, self._document, self._where)
         if target not in self._names:
             name = self._names[target] = self._name(target)
             self.definitions[name] = True  # taken, before what it holds is rewritten
             self.definitions[name] = self.value(found)
         return f"#/$defs/{self._names[target]}"
-
-    def _follow(self, pointer: Any) -> tuple[str, Any]:
-        """Where a chain of references ends, and what stands there."""
-        seen: list[Any] = []
-        found: Any = {"$ref": pointer}
-        while isinstance(found, dict) and set(found) == {"$ref"}:
-            pointer = found["$ref"]
-            if pointer in seen:
-                raise InputError(f"{self._where}: references go round in a circle: {' -> '.join([*seen, pointer])}")
-            seen.append(pointer)
-            found = self._at(pointer)
-        return pointer, found
-
-    def _at(self, pointer: Any) -> Any:
-        if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
-            raise InputError(f"{self._where}: $ref {pointer!r} leads out of the document; only '#/...' is followed")
-        found = self._document
-        for part in pointer.split("/")[1:]:
-            key = unquote(part).replace("~1", "/").replace("~0", "~")
-            if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
-                found = found[int(key)]
-            elif isinstance(found, dict) and key in found:
-                found = found[key]
-            else:
-                raise InputError(f"{self._where}: $ref {pointer!r} leads nowhere: there is no {key!r}")
-        return found
 
     def _name(self, pointer: str) -> str:
         """The last part of a pointer, numbered where two end alike."""
@@ -177,6 +151,44 @@ class _Rewriter:
             number += 1
             name = f"{plain}_{number}"
         return name
+
+
+def pointed(record: Any, document: Any, where: str) -> Any:
+    """What a `{"$ref": ...}` leads to; anything else is itself.
+
+    Raises:
+        InputError: it leads elsewhere, nowhere or only to itself.
+    """
+    is_reference = isinstance(record, dict) and "$ref" in record
+    return _follow(record["$ref"], document, where)[1] if is_reference else record
+
+
+def _follow(pointer: Any, document: Any, where: str) -> tuple[str, Any]:
+    """Where a chain of references ends, and what stands there."""
+    seen: list[Any] = []
+    found: Any = {"$ref": pointer}
+    while isinstance(found, dict) and set(found) == {"$ref"}:
+        pointer = found["$ref"]
+        if pointer in seen:
+            raise InputError(f"{where}: references go round in a circle: {' -> '.join([*seen, pointer])}")
+        seen.append(pointer)
+        found = _at(pointer, document, where)
+    return pointer, found
+
+
+def _at(pointer: Any, document: Any, where: str) -> Any:
+    if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
+        raise InputError(f"{where}: $ref {pointer!r} leads out of the document; only '#/...' is followed")
+    found = document
+    for part in pointer.split("/")[1:]:
+        key = unquote(part).replace("~1", "/").replace("~0", "~")
+        if isinstance(found, list) and key.isdecimal() and int(key) < len(found):
+            found = found[int(key)]
+        elif isinstance(found, dict) and key in found:
+            found = found[key]
+        else:
+            raise InputError(f"{where}: $ref {pointer!r} leads nowhere: there is no {key!r}")
+    return found
 
 
 def _bounds(made: Schema) -> None:

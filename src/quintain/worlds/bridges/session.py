@@ -159,11 +159,11 @@ class Session:
                 async with self._connected(scratch) as client:
                     opened.set_result(client)
                     await self._closing.wait()
-        except BaseException as error:
-            if not opened.done():
+        except asyncio.CancelledError:
+            opened.cancel()
+        except Exception as error:
+            if not opened.done():  # else a call in flight has heard of it
                 opened.set_exception(_first(error))
-            elif isinstance(error, asyncio.CancelledError):
-                raise
 
     @asynccontextmanager
     async def _connected(self, scratch: str) -> AsyncIterator[Client]:

@@ -128,7 +128,7 @@ class Desk(World):
         pages = document.pages()
         if not 1 <= page <= len(pages):
             raise ValueError(f"{document.title!r} has pages 1 to {len(pages)}, not {page}")
-        self.opened.append(document.title)
+        self.opened += [document.title] if page == 1 else [document.title, f"{document.title} (page {page})"]
         more = f" (page {page} of {len(pages)})" if len(pages) > 1 else ""
         return pages[page - 1] + more
 
@@ -174,6 +174,8 @@ class Desk(World):
     def solution(self, task: Task) -> Solution:
         """The plan the generator checked, with a short thought before each turn.
 
+        A step is a tool, its argument (or its arguments by name) and the kind of thought that goes before it.
+
         Raises:
             NotImplementedError: the task was not made by the generator.
         """
@@ -181,7 +183,9 @@ class Desk(World):
             raise NotImplementedError(f"task {task.id!r} has no reference solution")
         for number, steps in enumerate(task.setup["plan"]):
             calls = tuple(
-                Call(f"c{number}_{index}", name, {_ARGUMENT[name]: argument})
+                Call(
+                    f"c{number}_{index}", name, argument if isinstance(argument, dict) else {_ARGUMENT[name]: argument}
+                )
                 for index, (name, argument, _) in enumerate(steps)
             )
             yield Action(thought=_thought(task, steps[0][2], number, steps[0][1]), calls=calls)

@@ -1,0 +1,163 @@
+"""Tasks about a folder of documents: questions whose answers stand in them, each with a plan that was tried.
+
+Where a document states facts in plain form (`Label: value`, `The X of E is V`), the offline teacher of synthesis asks
+for them, across documents too. Any other sentence with a number, or else a telling word, becomes a gap to fill.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from quintain.interface.canonical import digest
+from quintain.interface.errors import InputError
+from quintain.interface.tasks import Task
+from quintain.interface.words import fold
+from quintain.synthesis.documents import Document as Source
+from quintain.synthesis.matching import numbers
+from quintain.synthesis.memory import Excerpt, Memory
+from quintain.synthesis.offline.questions import write_questions
+from quintain.synthesis.questions import MadeQuestion
+from quintain.synthesis.statements import Statement, statements
+from quintain.worlds.answers import wrong
+from quintain.worlds.desk.collection import Collection
+
+STYLES = ("factual", "multi_hop", "numerical", "comparison")
+ROUNDS = 4
+"""How often every document is asked about: each round draws other facts."""
+GAPS = 3
+"""Most gaps of one document."""
+MOST = 400
+"""Most tasks."""
+PAGES = 3
+"""What a task asks for stands on one of a document's first pages."""
+GAP = "___"
+
+_FORMS = ("lookup", "hop", "total", "difference", "compare")
+"""Forms of questions that need the documents; in the others the question states what is needed."""
+_NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w.,]*\d)")
+_WORD = re.compile(r"[^\W\d_]{6,}")
+_ASKED = {
+    "en": 'In the document "{title}", what stands at the gap? {sentence}',
+    "zh": "文档“{title}”中，空格处是什么？{sentence}",
+}
+
+Plan = list[list[list[Any]]]
+
+
+def document_tasks(world: str, collection: Collection, seed: int) -> list[Task]:
+    """At most `MOST` tasks whose plans lead to their answers.
+
+    Args:
+        world: name of the world, a desk on this collection.
+        collection: the documents.
+        seed: of the choice.
+
+    Raises:
+        InputError: no two tasks can be made.
+    """
+    maker = _Maker(world, collection, random.Random(seed))
+    tasks = list({task.id: task for task in (*maker.questions(seed), *maker.gaps())}.values())
+    if len(tasks) < 2:
+        raise InputError("the documents hold too little text to ask about; write your tasks by hand")
+    maker.rng.shuffle(tasks)
+    return tasks[:MOST]
+
+
+class _Maker:
+    def __init__(self, world: str, collection: Collection, rng: random.Random) -> None:
+        self._world = world
+        self._collection = collection
+        self.rng = rng
+
+    def questions(self, seed: int) -> Iterator[Task]:
+        """The offline teacher's questions that can be answered by looking."""
+        sources = (Source(one.title, one.text, one.title) for one in self._collection.documents)
+        with tempfile.TemporaryDirectory() as folder, closing(Memory(Path(folder) / "memory.sqlite")) as memory:
+            memory.add(sources, Counter())
+            for language in ("en", "zh"):
+                for number in range(ROUNDS):
+                    for excerpt in memory.excerpts(language, seed + number):
+                        yield from self._asked(excerpt)
+
+    def gaps(self) -> Iterator[Task]:
+        """Sentences with a number or a word left out."""
+        for document in self._collection.documents:
+            said = list(statements(Source(document.title, document.text, document.title)))
+            told = [one for one in said if not one.attribute]  # the others are asked for as they are
+            found = [task for one in told if (task := self._gap(one)) is not None]
+            yield from self.rng.sample(found, min(GAPS, len(found)))
+
+    def _asked(self, excerpt: Excerpt) -> Iterator[Task]:
+        for made in write_questions(excerpt, STYLES, self.rng).questions:
+            if made.frame["form"] in _FORMS:
+                used = [excerpt.all[number - 1] for number in made.statements]
+                task = self._task(made.question, _answer(made, used), used, made.frame["form"])
+                if task is not None:
+                    yield task
+
+    def _gap(self, said: Statement) -> Task | None:
+        if GAP in said.text:
+            return None
+        found = _NUMBER.findall(said.text)
+        words = [word for word in _WORD.findall(said.text) if fold(word) not in fold(said.entity)]
+        value = found[0] if found else max(words, key=len, default="")
+        if not value or said.text.count(value) != 1:
+            return None
+        asked = _ASKED[said.language].format(title=said.entity, sentence=said.text.replace(value, GAP))
+        answer = {"number": value.replace(",", "")} if found else {"text": value}
+        return self._task(asked, answer, [Statement(said.entity, said.text, said.language, value=value)], "gap")
+
+    def _task(self, asked: str, answer: dict[str, Any], used: Sequence[Statement], form: str) -> Task | None:
+        """The task, if its plan finds every value and its answer is right by the desk's rule."""
+        titles = list(dict.fromkeys(one.entity for one in used))
+        said = str(answer.get("text", answer.get("number")))
+        plan = self._plan(used, form)
+        if plan is None or wrong(answer, said, asked):
+            return None
+        language = used[0].language
+        opened = [step[1] for (step,) in plan if step[0] == "open"]
+        documents = [one if isinstance(one, str) else f"{one['title']} (page {one['page']})" for one in opened]
+        setup = {"documents": documents, "lookups": [], "plan": plan, "said": said, "closing": "answer"}
+        name = f"{form}-{digest([asked])[-10:]}"
+        tags = (f"lang:{language}", f"hops:{len(titles)}")
+        return Task(name, self._world, asked, setup, answer, titles[0], form, tags)
+
+    def _plan(self, used: Sequence[Statement], form: str) -> Plan | None:
+        """Search and open every document, page by page; then calculate, where the form asks for it."""
+        plan: Plan = []
+        for one in used:
+            document = self._collection.find(one.entity)
+            if document is None or one.entity not in [hit.title for hit in self._collection.search(one.entity)]:
+                return None
+            page = next((at for at, text in enumerate(document.pages()[:PAGES]) if _stands(one.value, text)), None)
+            if page is None:
+                return None
+            plan.append([["search", one.entity, "search"]])
+            plan.append([["open", one.entity, "open"]])
+            plan += [[["open", {"title": one.entity, "page": at + 1}, "open"]] for at in range(1, page + 1)]
+        sign = {"total": "+", "difference": "-", "compare": ">"}.get(form)
+        if sign is not None:
+            left, right = (str(numbers(one.value)[0]) for one in used)
+            plan.append([["calculate", f"{left} {sign} {right}", "calculate"]])
+        return plan
+
+
+def _answer(made: MadeQuestion, used: Sequence[Statement]) -> dict[str, Any]:
+    (value,) = made.answer
+    if made.frame["form"] == "compare":
+        return {"text": value, "reject": [one.entity for one in used if one.entity != value]}
+    found = numbers(value)
+    is_number = len(found) == 1 and not re.search(r"[^\W\d_]|%", value)
+    return {"number": str(Decimal(found[0]))} if is_number else {"text": value}
+
+
+def _stands(value: str, page: str) -> bool:
+    return " ".join(fold(value).split()) in " ".join(fold(page).split())

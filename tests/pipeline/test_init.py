@@ -1,0 +1,327 @@
+"""`quintain init` writes projects that the doctor accepts and `run` trains as they stand."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+import threading
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from quintain.cli.main import main
+from quintain.commands.init.project import Draft, Names, split
+from quintain.commands.init.sources import from_openapi
+from quintain.commands.init.tools import tool_tasks
+from quintain.commands.init.values import argument_sets
+from quintain.interface.errors import InputError
+from quintain.interface.tasks import Task, load_tasks
+from quintain.interface.tools import Tool
+from quintain.worlds.bridges import session
+from quintain.worlds.bridges.mcp import MCPWorld
+from quintain.worlds.bridges.openapi import OpenAPIWorld
+from recipe_edits import edit
+
+ROOT = Path(__file__).parents[2]
+STRANGE = ROOT / "tests" / "worlds" / "bridges" / "strange_server.py"
+PAGE = (ROOT / "docs" / "start-your-own.md").read_text(encoding="utf-8")
+
+FUNCTIONS = '''
+from quintain import tool
+
+
+@tool(read_only=True)
+def price(item: str) -> int:
+    """Price in cents.
+
+    Args:
+        item: what, such as 'tea' or 'honey' or 'rice'.
+    """
+    return 100 * len(item)
+
+
+def order(item: str, amount: int) -> str:
+    """Orders something."""
+    raise AssertionError("only a tool that is marked read-only is called by init")
+'''
+
+ITEM = {"application/json": {"schema": {"$ref": "#/components/schemas/Item"}}}
+LIST = {"type": "array", "items": {"type": "string"}}
+API = {
+    "openapi": "3.0.3",
+    "info": {"title": "Stock", "version": "1"},
+    "paths": {
+        "/items/{item}": {
+            "parameters": [{"name": "item", "in": "path", "required": True, "schema": {"type": "string"}}],
+            "get": {
+                "operationId": "getItem",
+                "summary": "What is known of an item.",
+                "parameters": [{"name": "with", "in": "query", "schema": LIST}],
+                "responses": {"200": {"description": "found", "content": ITEM}},
+            },
+            "put": {"requestBody": {"content": ITEM}, "responses": {"204": {"description": "kept"}}},
+        }
+    },
+    "components": {
+        "schemas": {
+            "Item": {
+                "type": "object",
+                "properties": {
+                    "stock": {"type": "integer"},
+                    "parts": {"type": "array", "items": {"$ref": "#/components/schemas/Item"}},
+                },
+                "required": ["stock"],
+            }
+        }
+    },
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A user's folder, with documents, functions and an API's description."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my_tools.py").write_text(FUNCTIONS)
+    (tmp_path / "api.json").write_text(json.dumps(API))
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    for number, place in enumerate(("Oslo", "Lima", "Cairo", "Quito", "Hanoi", "Accra")):
+        facts = f"Kind: depot. Staff: {40 + number}. Area in m2: {900 - 7 * number}."
+        more = f"It was opened in {1990 + number} by the company."
+        (documents / f"{place}.md").write_text(f"# {place}\n\n{facts}\n\n{more}\n")
+    return tmp_path
+
+
+@contextmanager
+def api():
+    """The API that `API` describes; items that begin with a vowel are not there."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            seen.append(self.path)
+            item = self.path.split("/")[2].split("?")[0]
+            body = json.dumps({"stock": "many" if item == "lies" else len(item) * 1000 + 7}).encode()
+            self.send_response(404 if item[0] in "aeiou" else 200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_PUT(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Quiet."""
+
+    seen = []
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", seen
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def small(project, model):
+    """A tiny model in place of the real one, and few tasks."""
+    edit(project / "recipe.toml", 'base = "smollm2-135m"', f'base = "{model}"')
+    edit(project / "recipe.toml", "epochs = 3", "epochs = 1")
+    for name, count in (("train.jsonl", 6), ("eval.jsonl", 3)):
+        lines = (project / name).read_text().splitlines(keepends=True)
+        assert len(lines) >= count
+        (project / name).write_text("".join(lines[:count]))
+
+
+def passes_doctor(project, model, capsys):
+    small(project, model)
+    capsys.readouterr()
+    fit = main(["doctor", str(project / "recipe.toml")])
+    said = capsys.readouterr().out
+    assert fit == 0, said
+
+
+def passes_doctor_and_trains(project, model, capsys):
+    passes_doctor(project, model, capsys)
+    assert main(["run", str(project / "recipe.toml"), "--json", "--out", str(project / "run")]) == 0
+    stages = json.loads(capsys.readouterr().out)["stages"]
+    assert stages["demos"]["successes"] == 6
+    assert stages["sft"]["examples"] == 6
+
+
+def test_a_world_of_your_own(here, model_folder, capsys):
+    assert main(["init", "my-shop"]) == 0
+    assert sorted(path.name for path in Path("my-shop").iterdir()) == [
+        "README.md", "eval.jsonl", "my_shop_world.py", "recipe.toml", "train.jsonl",
+    ]  # fmt: skip
+    assert len(load_tasks(Path("my-shop/eval.jsonl"))) == 10
+    passes_doctor_and_trains(Path("my-shop"), model_folder, capsys)
+
+
+def test_documents_in_five_commands_as_the_readme_says(here, model_folder, capsys, monkeypatch):
+    commands = re.findall(r"^```bash\n(quintain init handbook.*?)^```", PAGE, re.M | re.S)[0].splitlines()
+    assert len(commands) == 5
+    assert main(shlex.split(commands[0])[1:]) == 0
+    readme = Path("handbook/README.md").read_text()
+    assert "\n".join(commands) in readme
+    small(Path("handbook"), model_folder)
+    monkeypatch.chdir(commands[1].removeprefix("cd "))
+    monkeypatch.setattr("sys.stdin", None)
+    for command in commands[2:]:
+        assert main(shlex.split(command)[1:]) == 0, capsys.readouterr().out
+    assert Path("runs/handbook/sft/model").is_dir()
+
+
+def test_questions_about_documents_can_be_answered_from_them(here):
+    assert main(["init", "handbook", "--from-docs", "documents"]) == 0
+    learnt, measured = (load_tasks(Path(f"handbook/{name}.jsonl")) for name in ("train", "eval"))
+    assert {"lookup", "compare", "gap"} <= {task.template for task in (*learnt, *measured)}
+    apart = {document for task in measured for document in task.setup["documents"]}
+    assert not apart & {document for task in learnt for document in task.setup["documents"]}
+    gap = next(task for task in (*learnt, *measured) if task.template == "gap")
+    assert gap.prompt.endswith("It was opened in ___ by the company.")
+    assert 1990 <= int(gap.answer["number"]) < 1996
+
+
+def test_functions_of_a_module(here, model_folder, capsys):
+    assert main(["init", "tools", "--from-functions", "my_tools"]) == 0
+    tasks = load_tasks(Path("tools/eval.jsonl")) + load_tasks(Path("tools/train.jsonl"))
+    prices = [task for task in tasks if task.template == "result"]
+    assert {task.answer for task in prices} == {300, 500, 400}
+    assert all(task.answer == "done" for task in tasks if task.template == "call")
+    assert {task.template for task in tasks} == {"result", "call"}
+
+
+def test_an_mcp_server(here, model_folder, capsys):
+    server = shlex.join([sys.executable, "-I", "-S", str(STRANGE)])
+    assert main(["init", "served", "--from-mcp", server]) == 0
+    tasks = load_tasks(Path("served/train.jsonl"))
+    sums = [task for task in tasks if task.template == "result"]
+    assert sums
+    for task in sums:
+        arguments = task.setup["plan"][0]["arguments"]
+        assert task.answer == arguments["a"] + arguments["b"]
+        assert task.prompt.endswith("Answer with its `sum`.")
+    passes_doctor_and_trains(Path("served"), model_folder, capsys)
+
+
+def test_an_api(here, model_folder, capsys):
+    with api() as (url, seen):
+        described = json.loads(Path("api.json").read_text()) | {"servers": [{"url": url}]}
+        Path("api.json").write_text(json.dumps(described))
+        assert main(["init", "stock", "--from-openapi", "api.json"]) == 0
+        assert seen
+        assert all(path.startswith("/items/") for path in seen)
+        tasks = load_tasks(Path("stock/train.jsonl"))
+        assert {task.setup["calls"][0]["tool"] for task in tasks} == {"getItem", "put_items_item"}
+        assert any(str(task.answer).endswith("007") for task in tasks)
+        passes_doctor(Path("stock"), model_folder, capsys)
+
+
+def test_an_api_answers_as_described_or_the_agent_reads_why(here):
+    def call(world, **arguments):
+        one = world.toolset()["getItem"]
+        return one.to_json(one.function(**arguments))
+
+    with api() as (url, seen):
+        world = OpenAPIWorld(file="api.json", url=url)
+        assert call(world, item="tea", **{"with": ["a b", "c"]}) == {"stock": 3007}
+        assert seen == ["/items/tea?with=a+b&with=c"]
+        with pytest.raises(Exception, match="404 Not Found"):
+            call(world, item="apples")
+        with pytest.raises(Exception, match="'many' is not of type 'integer'"):
+            call(world, item="lies")
+    with pytest.raises(Exception, match=r"the API at .* can't be reached"):
+        call(world, item="tea")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["1shop"], "project name '1shop': begin with a letter"),
+        (["class"], "project name 'class'"),
+        (["documents"], "documents is there already and not empty"),
+        (["api.json"], "project name 'api.json'"),
+        (["gone/shop"], "there is no folder"),
+        (["x", "--from-mcp", "no-such-program"], "no program named 'no-such-program'"),
+        (["x", "--from-mcp", "'"], "give the command that starts the server"),
+        (["x", "--from-functions", "no_such_module"], "No module named 'no_such_module'"),
+        (["x", "--from-openapi", "gone.json"], "OpenAPI file not found: gone.json"),
+        (["x", "--from-openapi", "my_tools.py"], "my_tools.py: "),
+        (["x", "--from-openapi", "circles.json"], "references go round in a circle: #/components/schemas/A -> "),
+        (["x", "--from-openapi", "api.json"], "the API needs an address"),
+        (["x", "--from-docs", "gone"], "collection not found: gone"),
+        (["x", "--from-docs", "images"], "no readable document (3 of another kind)"),
+        (["x", "--from-docs", "short"], "the documents hold too little text to ask about"),
+    ],
+)
+def test_wrong_input_is_one_line_and_nothing_is_written(here, capsys, arguments, words):
+    (here / "images").mkdir()
+    for number in range(3):
+        (here / "images" / f"{number}.png").write_bytes(b"\x89PNG\r\n")
+    (here / "short").mkdir()
+    (here / "short" / "a.txt").write_text("yes")
+    circles = {"A": {"$ref": "#/components/schemas/B"}, "B": {"$ref": "#/components/schemas/A"}}
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/A"}}}
+    paths = {"/a": {"get": {"responses": {"200": {"description": "", "content": content}}}}}
+    document = {**API, "paths": paths, "components": {"schemas": circles}, "servers": [{"url": "http://127.0.0.1:9"}]}
+    (here / "circles.json").write_text(json.dumps(document))
+    before = sorted(here.rglob("*"))
+    assert main(["init", *arguments]) == 2
+    said = capsys.readouterr().err.strip()
+    assert words in said
+    assert "\n" not in said
+    assert [path for path in sorted(here.rglob("*")) if "__pycache__" not in path.parts] == before
+
+
+def test_a_server_that_never_answers_is_one_line(here, capsys, monkeypatch):
+    monkeypatch.setattr(session, "START_SECONDS", 1.0)
+    server = shlex.join([sys.executable, "-I", "-S", str(STRANGE), "never answers"])
+    assert main(["init", "x", "--from-mcp", server]) == 2
+    assert "has not answered anything within 1 s" in capsys.readouterr().err
+    assert not Path("x").exists()
+
+
+def test_aliases_of_yaml_are_refused(here, capsys):
+    Path("bomb.yaml").write_text("openapi: 3.0.0\na: &a [x, x]\nb: [*a, *a]\n")
+    with pytest.raises(InputError, match="aliases of YAML"):
+        from_openapi(Path("x"), Path("bomb.yaml"))
+
+
+def test_names_of_a_project():
+    assert Names.of("my-Shop_2") == Names("my-Shop_2", "my_shop_2_world", "MyShop2")
+
+
+def test_few_clusters_are_split_within():
+    tasks = [Task(str(number), "w", "?", cluster="one") for number in range(30)]
+    learnt, measured = split(Draft("own", tasks, "", by_cluster=True))
+    assert (len(learnt), len(measured)) == (20, 10)
+
+
+def test_made_up_arguments_fit_the_schema_also_where_it_holds_itself():
+    import random
+
+    tree = {"type": "object", "properties": {"name": {"type": "string"}, "child": {"$ref": "#/$defs/Tree"}}}
+    endless = {**tree, "required": ["child"]}
+    members = {"tree": {"$ref": "#/$defs/Tree"}, "n": {"type": "integer", "minimum": 5, "maximum": 6}}
+    schema = {"type": "object", "properties": members, "required": ["tree", "n"], "$defs": {"Tree": tree}}
+    some = Tool("grow", "", schema)
+    made = argument_sets(some, 5, random.Random(0))
+    assert 2 <= len(made) <= 5
+    assert all(some.check_arguments(one) is None and one["n"] in (5, 6) for one in made)
+    none = Tool("grow", "", {**some.parameters, "$defs": {"Tree": endless}})
+    assert argument_sets(none, 5, random.Random(0)) == []
+
+
+def test_tools_that_allow_no_two_calls_are_refused():
+    def world():
+        return MCPWorld(command=sys.executable, args=["-I", "-S", str(STRANGE), "one tool"])
+
+    with pytest.raises(InputError, match="fewer than two different calls"):
+        tool_tasks(world, 0)
