@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import sys
 from pathlib import Path
 
@@ -179,6 +180,14 @@ def test_a_server_that_does_not_answer_in_the_protocol_is_given_up(way, monkeypa
 def test_a_command_that_does_not_exist_is_named():
     with pytest.raises(InputError, match="no program named 'no-such-program'"):
         MCPWorld(command="no-such-program").toolset()
+
+
+def test_without_the_sdk_one_line_says_what_to_install(monkeypatch):
+    for name in ("quintain.worlds.bridges.mcp", "quintain.worlds.bridges.session"):
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "mcp", None)
+    with pytest.raises(InputError, match=r"pip install 'quintain\[mcp\]'"):
+        importlib.import_module("quintain.worlds.bridges.mcp")
 
 
 def test_tools_that_change_between_lists_stop_the_run_in_words(tmp_path):

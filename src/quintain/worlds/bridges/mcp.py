@@ -8,16 +8,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, Literal
 
-from mcp.types import CallToolResult, EmbeddedResource, ResourceLink, TextContent, TextResourceContents
-from mcp.types import Tool as ListedTool
-
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InfraError, InputError, InterfaceDrift
 from quintain.interface.lock import compare_specs
 from quintain.interface.tasks import Task
 from quintain.interface.tools import ResultError, Tool, Toolset
 from quintain.worlds.bridges.schemas import parameters, rewritten
-from quintain.worlds.bridges.session import Address, Listing, Session, at_once, elsewhere
+from quintain.worlds.bridges.session import Address, Listing, Session, at_once, elsewhere, types
 from quintain.worlds.bridges.world import BridgedWorld, ToolFailed, from_environment
 
 _NAME = re.compile(r"[\w.:/-]{1,128}")
@@ -214,7 +211,7 @@ def _toolset(listing: Listing, where: str) -> Toolset:
         raise InputError(f"MCP server {where}: {error}") from None
 
 
-def _tool(listed: ListedTool) -> Tool:
+def _tool(listed: types.Tool) -> Tool:
     if not _NAME.fullmatch(listed.name):
         raise InputError(f"tool {listed.name[:60]!r}: a name has up to 128 letters, digits and `_.:/-`")
     where = f"tool {listed.name!r}"
@@ -239,7 +236,7 @@ def _inner(result: Mapping[str, Any]) -> dict[str, Any]:
     return {**(inner if isinstance(inner, dict) else {}), **definitions}
 
 
-def _value(tool: str, result: CallToolResult, wrapped: bool) -> Any:
+def _value(tool: str, result: types.CallToolResult, wrapped: bool) -> Any:
     """A result as JSON: the structured one where there is one, else its texts."""
     if result.is_error:
         raise ToolFailed(_texts(tool, result) or "no reason given")
@@ -248,15 +245,15 @@ def _value(tool: str, result: CallToolResult, wrapped: bool) -> Any:
     return _texts(tool, result)
 
 
-def _texts(tool: str, result: CallToolResult) -> str:
+def _texts(tool: str, result: types.CallToolResult) -> str:
     found = []
     for part in result.content:
         match part:
-            case TextContent():
+            case types.TextContent():
                 found.append(part.text)
-            case EmbeddedResource(resource=TextResourceContents() as resource):
+            case types.EmbeddedResource(resource=types.TextResourceContents() as resource):
                 found.append(resource.text)
-            case ResourceLink():
+            case types.ResourceLink():
                 found.append(f"{part.name}: {part.uri}")
             case _:
                 raise ResultError(f"{tool} returned a part of type {part.type!r}; version 1 accepts text only")

@@ -26,13 +26,14 @@ from quintain.interface.tools import ResultError
 from quintain.worlds.bridges.world import ToolFailed
 
 try:
-    from mcp import Client, MCPError, StdioServerParameters
+    from mcp import Client, MCPError, StdioServerParameters, types
     from mcp.client.stdio import stdio_client
     from mcp.client.streamable_http import streamable_http_client
     from mcp.shared._httpx_utils import create_mcp_http_client
-    from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT, CallToolResult, Implementation, Tool
 except ImportError:
     raise InputError("MCP servers need the package mcp: pip install 'quintain[mcp]'") from None
+
+__all__ = ["Address", "Listing", "Session", "at_once", "elsewhere", "types"]
 
 START_SECONDS = 30.0
 """Within this a server must have started, and again have listed its tools."""
@@ -80,8 +81,8 @@ class Address:
 class Listing:
     """What a server says of itself."""
 
-    tools: tuple[Tool, ...]
-    server: Implementation | None
+    tools: tuple[types.Tool, ...]
+    server: types.Implementation | None
 
 
 class Session:
@@ -118,7 +119,7 @@ class Session:
         """
         return await elsewhere(lambda: self._guarded("its list of tools", self._list(), START_SECONDS))
 
-    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> CallToolResult:
+    async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> types.CallToolResult:
         """Calls a tool.
 
         Raises:
@@ -127,7 +128,7 @@ class Session:
             ResultError: the result does not fit the schema that it declares.
         """
 
-        async def call() -> CallToolResult:
+        async def call() -> types.CallToolResult:
             assert self._client is not None
             return await self._client.call_tool(tool, arguments)
 
@@ -208,7 +209,7 @@ class Session:
 
     async def _list(self) -> Listing:
         assert self._client is not None
-        tools: list[Tool] = []
+        tools: list[types.Tool] = []
         cursor: str | None = None
         for _ in range(PAGES):
             page = await self._client.list_tools(cursor=cursor)
@@ -231,7 +232,7 @@ class Session:
         except FileNotFoundError:
             raise InputError(f"{where}: no program named {self._address.command!r}") from None
         except MCPError as error:
-            if error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
+            if error.code in (types.CONNECTION_CLOSED, types.REQUEST_TIMEOUT):
                 raise InfraError(f"{where} ended before it answered {what}{self._said()}") from None
             raise ToolFailed(_line(error.message)) from None
         except ValidationError as error:
