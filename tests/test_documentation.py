@@ -214,6 +214,17 @@ def test_the_page_on_contamination_quotes_the_benchmark_as_measured():
     assert f"| MB/s of one core | {speeds} |" in page
 
 
+def test_the_page_on_recovery_quotes_the_study_as_measured():
+    page = (DOCS / "concepts" / "recovery.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "study_recovery.json").read_text(encoding="utf-8"))
+    clean, mix = result["settings"]["clean"], result["settings"]["mix"]
+    pairs = [(clean["pass1"], mix["pass1"]), (clean["spared"], mix["spared"])]
+    pairs += [(clean["struck"][key], mix["struck"][key]) for key in ("recovery", "repeat")]
+    for pair in pairs:
+        cells = " | ".join(f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" for one in pair)
+        assert f"| {cells} |" in page
+
+
 def test_the_page_on_bfcl_quotes_the_benchmark_as_measured():
     page = (DOCS / "worlds" / "bfcl.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "benchmarks" / "results" / "bfcl_gold.json").read_text(encoding="utf-8"))
