@@ -137,6 +137,15 @@ os.symlink('/', 'root'); os.mkfifo('pipe'); open('mute', 'w').write('kept'); os.
     assert said(episode)[3:] == ["kept", "kept", "['locked', 'look.py', 'make.py', 'mute', 'test_solution.py']"]
 
 
+async def test_folders_nested_without_end_are_cleared_away():
+    nest = "import os\nfor _ in range(3000):\n    os.mkdir('d')\n    os.chdir('d')\nopen('deep', 'w').write('x')\n"
+    look = "import os\nprint(sorted(os.listdir('.')))\n"
+    episode = await play(
+        TASK, write("nest.py", nest), write("look.py", look), do("run", path="nest.py"), do("run", path="look.py")
+    )
+    assert said(episode)[2:] == ["(no output)", "['look.py', 'nest.py', 'test_solution.py']"]
+
+
 async def test_rewinding_goes_back_to_the_files_of_that_turn(tmp_path):
     journal = Journal(tmp_path)
     harness = Harness(Code, journal=journal)

@@ -13,6 +13,8 @@ import struct
 import sys
 import traceback
 
+DEEPEST = 16  # folders within folders; what lies deeper is not kept
+
 
 def read_exactly(count: int) -> bytes:
     """The next bytes of standard input, unbuffered: the rest belongs to the program."""
@@ -104,6 +106,8 @@ def pack(file_bytes: int, total_bytes: int, count: int) -> None:
 def _regular_files(top: str) -> list[tuple[str, int]]:
     found = []
     for folder, folders, names in os.walk(top):
+        if folder.count(os.sep) >= DEEPEST:
+            folders.clear()
         folders[:] = [
             name for name in folders if name != "__pycache__" and _readable(os.path.join(folder, name), 0o700)
         ]
