@@ -21,7 +21,7 @@ def main(path: Path) -> None:
         print(f"{name:<10} loss {losses[0]:.3f} -> {losses[-1]:.3f} in {len(losses)} steps")
     assert stages["grpo"]["metrics"]
     losses = [row["loss"] for row in stages["cpt1"]["metrics"]]
-    if len(losses) >= 4:  # on a slow machine there are fewer, and batches of plans and of decisions differ by themselves
+    if len(losses) >= 4:  # on a slow machine there are fewer, and single batches differ by themselves
         first, last = ends(losses)
         assert last < first, (first, last)
     first, last = ends([row["loss"] for row in stages["sft"]["metrics"]])
