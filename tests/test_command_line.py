@@ -87,7 +87,8 @@ def test_an_interrupted_run_says_how_to_go_on_and_one_that_keeps_nothing_does_no
 
 
 def test_a_real_ctrl_c_ends_with_130():
-    code = "import sys, time; from quintain.cli import main; import quintain.commands.commands as c; "
+    code = "import signal, sys, time; from quintain.cli import main; import quintain.commands.commands as c; "
+    code += "signal.signal(signal.SIGINT, signal.default_int_handler); "  # a shell's background jobs ignore it
     code += "c.run = lambda *_: (print('up', flush=True), time.sleep(60)); sys.exit(main(['run', 'r.toml']))"
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
