@@ -105,6 +105,12 @@ def weights(folder: Path) -> bytes:
     return (folder / "grpo" / "model" / "model.safetensors").read_bytes()
 
 
+def as_if_killed_at_its_end(folder: Path) -> None:
+    shutil.rmtree(folder / "grpo" / "model")
+    manifest = folder / "grpo" / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"done"', '"running"'))
+
+
 def test_reward_rises_and_every_step_is_on_record(recipe, tmp_path):
     folder = tmp_path / "run"
     result = run(recipe(), folder)["stages"]["grpo"]
@@ -153,9 +159,7 @@ def test_steps_after_the_checkpoint_are_learnt_again_from_their_journals_bit_for
     run(path, folder)
     before, expected = weights(folder), rows(folder)
     journals = {one: one.read_bytes() for one in folder.glob("grpo/rollouts/*/journal.jsonl")}
-    shutil.rmtree(folder / "grpo" / "model")
-    manifest = folder / "grpo" / "manifest.json"
-    manifest.write_text(manifest.read_text().replace('"done"', '"running"'))
+    as_if_killed_at_its_end(folder)
     run(path, folder)
     assert weights(folder) == before
     assert {one: one.read_bytes() for one in journals} == journals
@@ -208,6 +212,21 @@ def test_what_was_played_ahead_by_weights_that_a_rollback_took_back_is_not_learn
     assert "loss" not in found[5]
     assert [row["version"] for row in found] == [1, 2, 2, 2, 3, 3, 4]
     assert found[6]["staleness"] == 0
+
+
+def test_nor_does_a_resumed_run_reuse_them(recipe, tmp_path, monkeypatch, far_ahead):
+    """Step 6 is played by the weights that step 5 takes back; the run dies after it, and goes on with step 7."""
+    break_losses(monkeypatch, range(3, 6))
+    path, folder = recipe(ahead=1, steps=7, learning_rate=1e-4, fresh_share=0.5), tmp_path / "run"
+    run(path, folder)
+    before, expected = weights(folder), rows(folder)
+    assert (expected[4]["rolled_back_to"], expected[5]["kept_groups"] > 0) == (1, True)
+    assert (expected[6]["stale_groups"], expected[6]["staleness"]) == (0, 0)
+    as_if_killed_at_its_end(folder)
+    shutil.rmtree(folder / "grpo" / "checkpoints" / "step-000007")
+    run(path, folder)
+    assert rows(folder)[6]["stale_groups"] == 0
+    assert weights(folder) == before
 
 
 def test_kills_lose_no_finished_episode_and_interrupted_ones_go_on(recipe, tmp_path):

@@ -241,7 +241,7 @@ class _Run:
         since = max((row["step"] for row in self.rows if "rolled_back_to" in row), default=0)
         for step in range(since + 1, self.position.step + 1):
             played = self.practice.read(self.folder / "rollouts" / f"step-{step:06d}")
-            kept = [group for group in self.gathering.groups(played) if group.kept]
+            kept = [group for group in self.gathering.groups(played) if group.kept and self._usable(group)]
             if kept:
                 self._keep(kept)
 
