@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from harness.till import ANSWER, Script, Till, task
 from quintain import Task, Verdict, World
 from quintain.harness.isolated import end_idle
 from quintain.harness.journal import Journal, read_journal
@@ -91,6 +92,14 @@ async def test_every_episode_records_the_digest_of_the_tools_it_began_with(tmp_p
     assert len({first.digests.toolset, second.digests.toolset, Bench().toolset().digest}) == 3
     finished, _ = read_journal(tmp_path)
     assert {one.id: one.digests for one in finished} == {one.id: one.digests for one in (first, second)}
+
+
+async def test_tools_that_all_episodes_share_are_digested_once(monkeypatch):
+    digested, specs = [], Toolset.specs
+    monkeypatch.setattr(Toolset, "specs", lambda toolset: digested.append(toolset.names) or specs(toolset))
+    episodes = await Harness(Till).rollout([task()], Script([ANSWER]), samples=3)
+    assert digested == [Till().toolset().names]
+    assert {one.digests.toolset for one in episodes} == {Till().toolset().digest}
 
 
 async def test_a_branch_has_the_tools_of_its_point_and_the_digest_of_its_episode(tmp_path):

@@ -82,8 +82,9 @@ class Live:
             raise problem
         if problem is None:
             self._renew_tools()
-            digests = replace(self.header.digests, toolset=self.toolset.digest)
-            self.header = replace(self.header, digests=digests)
+            if self.world.tools_per_task:  # all others have the tools whose digest the header holds already
+                digests = replace(self.header.digests, toolset=self.toolset.digest)
+                self.header = replace(self.header, digests=digests)
             self.state = self._snapshot()
         return problem
 
