@@ -102,7 +102,7 @@ class Segment:
 
     Attributes:
         ids: token ids `[T]`.
-        parent: index of the segment it came from (-1 for the first).
+        parent: index of the segment it came from (-1 for the first, and for a conversation of its own).
         reason: why it was begun.
     """
 

@@ -23,6 +23,7 @@ from quintain.recipe.tables import (
     FaultsSection,
     ModelSection,
     PoolSection,
+    ProgramSection,
     SamplingSection,
     WorldSection,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "HASStage",
     "ModelSection",
     "PoolSection",
+    "ProgramSection",
     "Recipe",
     "RecoverStage",
     "RolloutStage",
