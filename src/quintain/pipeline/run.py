@@ -93,6 +93,7 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "budget": workshop.recipe.budget.model_dump(mode="json"),
             "faults": _named(workshop.recipe.faults, getattr(stage, "faults", None)),
             "program": _named(workshop.recipe.programs, getattr(stage, "program", None)),
+            "program_files": _program_files(workshop, stage),
             "corrections": _corrections(workshop.home, stage),
             "pools": [workshop.pool_digest(name) for name in _pools(stage)],
             "seed": workshop.recipe.seed,
@@ -105,6 +106,17 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
 
 def _named(sections: Mapping[str, BaseModel], name: str | None) -> dict[str, Any] | None:
     return sections[name].model_dump(mode="json") if name else None
+
+
+def _program_files(workshop: Workshop, stage: Any) -> dict[str, str]:
+    """Digests of the files beside the recipe that a stage's program names: another text is another agent."""
+    name = getattr(stage, "program", None)
+    if name is None:
+        return {}
+    section = workshop.recipe.programs[name]
+    module = (section.function or "").partition(":")[0].replace(".", "/")
+    paths = [workshop.home / one for one in (f"{module}.py", *section.command)]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
 
 
 def _texts(workshop: Workshop, stage: Any) -> dict[str, Any]:

@@ -52,10 +52,11 @@ def load_function(reference: str, home: Path) -> Callable[..., Awaitable[Any]]:
     Raises:
         InputError: there is no such module or function, or it would block: it is not async.
     """
-    found: Any = _load("program", reference, "must be spelled module:function", home)
+    found = _load("program", reference, "must be spelled module:function", home)
     if not inspect.iscoroutinefunction(found):
         raise InputError(f"program {reference!r} must be an async function; give one that blocks as `command`")
-    return found
+    function: Callable[..., Awaitable[Any]] = found
+    return function
 
 
 def _load(what: str, reference: str, form: str, home: Path) -> object:
