@@ -8,7 +8,7 @@ import runpy
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import openai
 import pytest
@@ -36,6 +36,7 @@ TASK = Task("t", "till", "How much are two teas?", answer="6")
 class Till(World):
     name = "till"
     instructions = "Sell."
+    gates: ClassVar[tuple[asyncio.Event, asyncio.Event]]
 
     def reset(self, task: Task) -> None:
         self.sold: list[str] = []
@@ -50,6 +51,15 @@ class Till(World):
         """Sells an item."""
         self.sold.append(item)
         return self.sold
+
+    @tool
+    async def slow(self, item: str) -> str:
+        """Sells an item when it may."""
+        begun, go_on = self.gates
+        begun.set()
+        await go_on.wait()
+        self.sold.append(item)
+        return "sold"
 
     def verify(self, task: Task, episode: Episode) -> Verdict:
         return Verdict(episode.answer == task.answer, reasons=tuple(self.sold))
@@ -388,6 +398,35 @@ async def test_a_budget_ends_the_program(compact, budget, limit, turns):
     episode = await play(engine, compact, program, budget=budget)
     assert (episode.outcome, len(episode.turns), ended) == (Outcome("limit", limit), turns, [True])
     assert episode.verdict is not None
+
+
+async def test_a_call_that_is_under_way_when_the_program_ends_is_part_of_the_episode(compact):
+    engine = Scripted(compact, calls(call("slow", item="tea")))
+
+    async def program(given: Assignment) -> str:
+        async with client(given) as api:
+            await ask(api, [{"role": "user", "content": given.prompt}])
+            job = asyncio.ensure_future(api.post("/tools/slow", body={"item": "tea"}, cast_to=object))
+            await begun.wait()
+            job.cancel()
+            go_on.set()
+            return "6"
+
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    Till.gates = (begun, go_on)
+    episode = await play(engine, compact, program)
+    assert (episode.turns[0].observations[0].content, episode.verdict.reasons) == ("sold", ("tea",))
+
+
+async def test_requests_at_once_share_the_budget(compact):
+    engine = Scripted(compact, *[say("6")] * 5)
+
+    async def program(given: Assignment) -> None:
+        async with client(given) as api:
+            await asyncio.gather(*(ask(api, [{"role": "user", "content": str(n)}]) for n in range(5)))
+
+    episode = await play(engine, compact, program, budget=Budget(turns=2))
+    assert (episode.outcome, len(engine.made)) == (Outcome("limit", "turns"), 2)
 
 
 @pytest.mark.parametrize(

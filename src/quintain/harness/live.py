@@ -14,8 +14,8 @@ from quintain.harness.faults import Fault, FaultPlan, FaultStream
 from quintain.harness.isolated import IsolatedWorld
 from quintain.harness.threads import settle
 from quintain.harness.world import World
-from quintain.interface.episode import Budget, Episode, LimitKind, Outcome, Usage, Verdict
-from quintain.interface.errors import InfraError, InputError, InterfaceDrift, QuintainError, describe
+from quintain.interface.episode import Budget, Episode, Outcome, Usage, Verdict
+from quintain.interface.errors import InfraError, InputError, InterfaceDrift, LimitKind, QuintainError, describe
 from quintain.interface.faults import REFUSALS
 from quintain.interface.messages import Action, Call, Message, Observation, Turn
 from quintain.interface.records import TokenRecord

@@ -66,7 +66,7 @@ class GatewayAgent:
             del self._sessions[key]
             job.cancel()
             await asyncio.gather(job, return_exceptions=True)
-            session.close(answer)
+            await session.close(answer)
             await session.release()
 
     async def release(self, episode: str) -> None:

@@ -11,7 +11,7 @@ from quintain.agents.gateway.history import History, Place, Said, reply_of, said
 from quintain.agents.gateway.protocol import OfferedTool, Refused, Request
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.episode import Usage
-from quintain.interface.errors import InfraError, InputError, OutOfBudget, QuintainError, describe
+from quintain.interface.errors import InfraError, InputError, LimitKind, OutOfBudget, QuintainError, describe
 from quintain.interface.generation import Engine, Generation, Sampling
 from quintain.interface.messages import FORMAT_CALL_ID, Action, Call, Observation, Turn
 from quintain.interface.tools import Tool, Toolset
@@ -20,7 +20,7 @@ from quintain.interface.view import Recorder, View
 Sessions = dict[str, "Session"]
 """Episodes under way, by their key."""
 
-LIMITS = ("turns", "tool_calls", "tokens", "format_errors")
+LIMITS: tuple[LimitKind, ...] = ("turns", "tool_calls", "tokens", "format_errors")
 """Bounds that are held here, against what the program has asked for so far."""
 
 
@@ -32,18 +32,25 @@ class Open:
         action: what the model did.
         toolset: what the request offered.
         seen: observations by the id of their call.
-        ran: what the world answered to a call, before the program has told the model.
+        taken: ids of the calls that the program carries out in the world.
+        ran: what the world answered to them, before the program has told the model.
     """
 
     action: Action
     toolset: Toolset
     seen: dict[str, Observation] = field(default_factory=dict)
+    taken: set[str] = field(default_factory=set)
     ran: dict[str, Observation] = field(default_factory=dict)
 
     @property
     def waiting(self) -> list[Call]:
         """Calls without an observation."""
         return [call for call in self.action.calls if call.id not in self.seen]
+
+    @property
+    def malformed(self) -> bool:
+        """As of a turn, as far as it is known."""
+        return self.action.error is not None or any(one.error == "format" for one in self.seen.values())
 
     def tell(self, call: Call, text: str) -> None:
         """The program has told the model what came of a call: in the world, or in a tool of its own."""
@@ -89,6 +96,7 @@ class Session:
         self._turns: list[Open] = []
         self._recorded = 0
         self._used = Usage()
+        self._running: set[asyncio.Future[None]] = set()
         self._closed = False
 
     async def complete(self, request: Request) -> tuple[Action, int]:
@@ -101,19 +109,18 @@ class Session:
         said, toolset = said_in(request.messages), offered(request.tools or ())
         self._hear(said)
         self._check_budget()
+        number = self._used.turns
+        self._used.turns += 1
         place = self._history.place(said, toolset)
         made = await self._generate(place, request.bound)
         cut = made.finish == "length"
         closing = self._dialect.stop[:1] if cut else ()
-        action = self._dialect.parse(made.ids, cut=cut, prefix=f"call_{self._used.turns}_")
-        number = place.known.number if place.known else -1
+        action = self._dialect.parse(made.ids, cut=cut, prefix=f"call_{number}_")
         action = replace(action, context=place.context, generation=made, closing=closing)
-        action = replace(action, discard=place.reason, segment=number)
+        action = replace(action, discard=place.reason, segment=place.known.number if place.known else -1)
         self._history.add(place, (*made.ids, *closing), reply_of(action))
-        self._used.turns += 1
         self._used.tokens += len(made.ids)
         self._used.tool_calls += len(action.calls)
-        self._used.format_errors += action.error is not None
         self._turns.append(Open(action, toolset))
         self._flush()
         if cut and self._used.tokens >= self._view.remaining.tokens:
@@ -130,20 +137,31 @@ class Session:
         self._check_open()
         asked = next(((one, call) for one in self._turns for call in self._unrun(one, tool, arguments)), None)
         if asked is not None:
-            turn, call = asked
-            turn.ran[call.id] = Observation(call.id, tool, "")  # taken: an equal call is another one
-            turn.ran[call.id] = seen = await self._recorder.run(call)
-            return seen
+            return await self._run(*asked)
         self._check_budget()
-        own = Call(f"own_{len(self._turns)}", tool, arguments)
-        turn = Open(Action(calls=(own,)), self.toolset)
+        call = Call(f"own_{self._used.turns}", tool, arguments)
+        turn = Open(Action(calls=(call,)), self.toolset)
         self._turns.append(turn)
         self._used.turns += 1
         self._used.tool_calls += 1
-        turn.seen[own.id] = await self._recorder.run(own)
+        seen = await self._run(turn, call)
         if not self._closed:
+            turn.seen[call.id] = seen
             self._flush()
-        return turn.seen[own.id]
+        return seen
+
+    async def _run(self, turn: Open, call: Call) -> Observation:
+        """Runs a call; `close` waits for it."""
+
+        async def run() -> None:
+            turn.ran[call.id] = await self._recorder.run(call)
+
+        turn.taken.add(call.id)
+        job = asyncio.ensure_future(run())
+        self._running.add(job)
+        job.add_done_callback(self._running.discard)
+        await job
+        return turn.ran[call.id]
 
     def end_by(self, error: Exception) -> Refused:
         """Ends the episode by what went wrong with a request; what is no error of the policy's or world's is the
@@ -153,9 +171,11 @@ class Session:
             self.broken.set_exception(error if known else InfraError(f"gateway: {describe(error)}"))
         return Refused(400, f"the episode is over: {error}", "episode_over")
 
-    def close(self, answer: str | None = None) -> None:
-        """Records what is open; with an answer that is not the model's last words, as a turn without tokens."""
+    async def close(self, answer: str | None = None) -> None:
+        """Records what is open; an answer that is not the model's last words is a turn without tokens."""
         self._closed = True
+        if self._running:
+            await asyncio.wait(self._running)  # a call that is under way still changes the world
         for turn in self._turns:
             for call in turn.waiting:
                 never = Observation(call.id, call.tool, "Error (exception): not told to the model", error="exception")
@@ -164,8 +184,8 @@ class Session:
         last = self._turns[-1].action.answer if self._turns else None
         if answer is not None and (last is None or last.strip() != answer.strip()):
             self._recorder.record(Turn(Action(answer=answer)))
-        if not self.broken.done():
-            self.broken.cancel()
+        if not self.broken.cancel():
+            self.broken.exception()  # whoever plays has seen it, or was cancelled
 
     async def release(self) -> None:
         """Frees the engine's caches."""
@@ -224,7 +244,7 @@ class Session:
         return [
             call
             for call in turn.waiting
-            if call.id not in turn.ran and (call.tool, call.arguments) == (tool, arguments)
+            if call.id not in turn.taken and (call.tool, call.arguments) == (tool, arguments)
         ]
 
     def _flush(self) -> None:
@@ -239,6 +259,7 @@ class Session:
 
     def _check_budget(self) -> None:
         self._check_open()
+        self._used.format_errors = sum(turn.malformed for turn in self._turns)
         full = [kind for kind in LIMITS if getattr(self._used, kind) >= getattr(self._view.remaining, kind)]
         if full:
             raise OutOfBudget(full[0])
