@@ -17,7 +17,7 @@ EPISODE = episode("t", False, turns=[call(query="x"), answer("12")])
 
 def read(path, *lines):
     path.write_text("".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines))
-    return list(read_corrections(path, [EPISODE], TOOLS))
+    return list(read_corrections(path, [EPISODE], lambda world: TOOLS))
 
 
 def test_a_line_is_a_point_with_what_to_do_first(tmp_path):
@@ -56,4 +56,4 @@ def test_a_wrong_line_is_named_with_its_fault(tmp_path, line, message):
 
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match="corrections not found"):
-        list(read_corrections(tmp_path / "none.jsonl", [], TOOLS))
+        list(read_corrections(tmp_path / "none.jsonl", [], lambda world: TOOLS))

@@ -33,13 +33,14 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
         raise InputError(f"temperature {temperature:g}: must be at least 0, which is greedy")
     recipe, home, name = chosen_model(run, stage)
     workshop = Workshop(recipe, home, run, accept_drift=True)  # a person sees what comes of it
+    world = workshop.only_world("chat")
     policy = workshop.policy(name)
     engine = LocalEngine(policy.model, sessions=1)
     sampling = replace(measured_sampling(run, recipe, name).sampling(), temperature=temperature)
     agent = Watched(ModelAgent(engine, policy.dialect, sampling, name=name), lambda line: print(f"  {line}"))
-    sample = workshop.pools.sample()
-    print(f"{name} of {run}, world {workshop.world_class.name}. For example: {sample.prompt}")
-    harness = Harness(workshop.world, budget=recipe.budget.budget(), judge=False)
+    sample = workshop.pools.sample(world.name)
+    print(f"{name} of {run}, world {world.name}. For example: {sample.prompt}")
+    harness = Harness(world.make, budget=world.budget, judge=False)
     try:
         for number, prompt in enumerate(_questions()):
             task = replace(sample, id=f"chat-{number}", prompt=prompt)

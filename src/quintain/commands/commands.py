@@ -73,7 +73,6 @@ def evaluate(
     *,
     endpoint: dict[str, Any] | None = None,
     prompt: Path | None = None,
-    program: str | None = None,
     accept_drift: bool = False,
 ) -> dict[str, Any]:
     """Measures one model on a pool of a recipe, with the sampling of the recipe's own first evaluation of that pool.
@@ -86,7 +85,6 @@ def evaluate(
         folder: of the run.
         endpoint: keys of an `endpoint` table: a model behind a server is measured instead.
         prompt: a TOML file with what the endpoint is told, as a `prompt` table.
-        program: name of a program of the recipe, played with the model's tokens.
         accept_drift: go on with a model that was trained on another interface; its record is compared.
 
     Raises:
@@ -103,8 +101,6 @@ def evaluate(
         stage["endpoint"] = endpoint
     if prompt is not None:
         stage["prompt"] = read_toml(prompt, "prompt file not found")
-    if program is not None:
-        stage["program"] = program
     table["stages"] = [stage]
     table["targets"] = []  # they are about the recipe's own stages
     text = path.read_text(encoding="utf-8")
@@ -210,11 +206,13 @@ def recipes_folder() -> Path:
 
 
 def lock_tools(recipe_path: Path, lock: Path | None) -> str:
-    """Writes `tools.lock` for a recipe's world; returns what was done in one line."""
+    """Writes `tools.lock` for a recipe's worlds; returns what was done in one line."""
     workshop, path = _lock_parts(recipe_path, lock)
-    made = workshop.write_lock(path)
-    unwatched = f"; results of {', '.join(made.unwatched)} are not watched: add probes" if made.unwatched else ""
-    return f"{path}: {len(made.tools)} tools, {len(made.observed)} probe calls{unwatched}"
+    locks = workshop.write_lock(path)
+    tools, probes = sum(len(one.tools) for one in locks), sum(len(one.observed) for one in locks)
+    names = ", ".join(name for one in locks for name in one.unwatched)
+    unwatched = f"; results of {names} are not watched: add probes" if names else ""
+    return f"{path}: {tools} tools, {probes} probe calls{unwatched}"
 
 
 def check_tools(recipe_path: Path, lock: Path | None) -> list[str]:

@@ -73,8 +73,9 @@ def tools_of(home: Path, digest: str) -> Toolset:
     found = imported_toolset(home, digest)
     if found is None:
         run = home.resolve().parent
-        found = _world_toolset(run) if (run / RECIPE).is_file() else None
-    if found is None or (digest and found.digest != digest):
+        toolsets = _world_toolsets(run) if (run / RECIPE).is_file() else []
+        found = next((one for one in toolsets if not digest or one.digest == digest), None)
+    if found is None:
         raise InputError(
             f"{home}: the tools its episodes were made with (digest {digest[:15]}...) are not there any more"
         )
@@ -82,6 +83,6 @@ def tools_of(home: Path, digest: str) -> Toolset:
 
 
 @cache
-def _world_toolset(run: Path) -> Toolset:
+def _world_toolsets(run: Path) -> list[Toolset]:
     recipe, home = read_recipe(run)
-    return Workshop(recipe, home, run).world().toolset()
+    return [one.toolset() for one in Workshop(recipe, home, run).worlds.values()]

@@ -19,6 +19,7 @@ from quintain.interface.tools import Tool
 from quintain.pipeline.workshop import Workshop
 from quintain.progress import say
 from quintain.recipe import load_recipe
+from quintain.recipe.worlds import RecipeWorld
 
 try:
     from mcp import MCPError, types
@@ -77,15 +78,15 @@ class WorldServer:
     """The MCP server of a world.
 
     Args:
-        workshop: of the recipe.
+        world: of the recipe.
         task: what every session is reset to.
     """
 
-    def __init__(self, workshop: Workshop, task: Task) -> None:
-        patient = replace(workshop.recipe.budget.budget(), **dict.fromkeys(UNBOUND, ENDLESS))
-        self._harness = Harness(workshop.world, budget=patient, judge=False)
+    def __init__(self, world: RecipeWorld, task: Task) -> None:
+        patient = replace(world.budget, **dict.fromkeys(UNBOUND, ENDLESS))
+        self._harness = Harness(world.make, budget=patient, judge=False)
         self._task = task
-        self._tools = [_listed(one) for one in workshop.world().toolset()]
+        self._tools = [_listed(one) for one in world.toolset()]
         self._alone: Stage | None = None
 
     def server(self) -> Server[Any]:
@@ -169,7 +170,8 @@ def serve(recipe: Path, task: str | None, port: int | None) -> None:
     """
     home = recipe.parent.resolve()
     workshop = Workshop(load_recipe(recipe), home, home)
-    world = WorldServer(workshop, _task(workshop, task))
+    chosen = _task(workshop, task)
+    world = WorldServer(workshop.worlds[chosen.world], chosen)
     if port is None:
         asyncio.run(_over_stdio(world))
     else:
@@ -178,7 +180,7 @@ def serve(recipe: Path, task: str | None, port: int | None) -> None:
 
 def _task(workshop: Workshop, wanted: str | None) -> Task:
     if wanted is None:
-        return workshop.pools.sample()
+        return workshop.pools.sample(workshop.only_world("a server without --task").name)
     names = [name for name, pool in workshop.recipe.pools.items() if pool.sealed is None]
     found = next((task for name in names for task in workshop.pool(name) if task.id == wanted), None)
     if found is None:

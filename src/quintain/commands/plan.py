@@ -76,7 +76,9 @@ class _Planner:
         self.recipe = recipe
         self.shape = shape
         self.machine = recipe.plan
-        self.generated = min(self.machine.generated_tokens or recipe.budget.tokens, self.machine.episode_tokens)
+        budgets = [one.budget or recipe.budget for one in recipe.worlds.values()] or [recipe.budget]
+        most = max(one.tokens for one in budgets)
+        self.generated = min(self.machine.generated_tokens or most, self.machine.episode_tokens)
 
     def stage(self, stage: Any) -> StagePlan:
         kinds: dict[str, Callable[[Any], StagePlan]] = {

@@ -13,12 +13,9 @@ from typing import Any
 from quintain.agents.model import ModelAgent
 from quintain.doctor.model import ModelExam, groups_vary, least_minutes, memory
 from quintain.doctor.world import Finding, WorldExam
-from quintain.harness.journal import Journal
-from quintain.harness.loop import Harness
 from quintain.harness.sandbox import Bubblewrap, Program
 from quintain.harness.sandbox.mechanism import CannotConfine
 from quintain.inference.models import inspect_model
-from quintain.interface.dialects import digest_of
 from quintain.interface.dialects import get as get_dialect
 from quintain.interface.dialects.codec import TokenizerCodec
 from quintain.interface.errors import QuintainError, describe
@@ -91,15 +88,15 @@ class _Doctor:
         if not self._tasks:
             yield Check("gold passes", "skip", "all pools are sealed; an open one of the same world is needed")
             return
-        solution = self._workshop.world().solution
+        solution = self._workshop.solution
         solved = [task for task in self._tasks if has_solution(solution, task)]
         if solved:
-            yield from self._examine_world(WorldExam(self._harness, solution, solved), solved)
+            yield from self._examine_world(WorldExam(self._workshop.harness, solution, solved), solved)
         else:
             yield Check(
                 "gold passes", "skip", "no task has a reference solution (`solution()`): verdicts are not examined"
             )
-        exam = WorldExam(self._harness, solution, self._tasks)
+        exam = WorldExam(self._workshop.harness, solution, self._tasks)
         yield self._check("sandbox confines", self._confines)
         yield self._check("silent fails", exam.silence_fails)
         yield self._check("random fails", exam.chance_fails)
@@ -119,16 +116,16 @@ class _Doctor:
         try:
             facts = inspect_model(self._recipe.model.base)
             dialect = get_dialect(self._recipe.model.dialect, TokenizerCodec(facts.tokenizer))
-            toolset = self._workshop.world().toolset()
-            model = ModelExam(self._harness(None), tasks, exam.gold, dialect, facts, toolset)
+            model = ModelExam(self._workshop.harness(), tasks, exam.gold, dialect, facts)
         except (QuintainError, ValueError) as error:  # a ValueError: an action that the dialect can't write
             yield Check("tokens and loss", "fail", " ".join(str(error).split()))
             return
         yield self._check("tokens round trip", model.round_trip)
         yield self._check("a call fires and parses", model.calls_fire)
         yield self._check("loss mask", model.mask)
-        yield self._check("chat template", lambda: model.template(facts.tokenizer))
-        yield self._check("context and budget", lambda: model.context(self._recipe.budget.tokens))
+        yield self._check("chat template", lambda: model.template(facts.tokenizer, self._workshop.toolset))
+        budgets = {name: one.budget.tokens for name, one in self._workshop.worlds.items()}
+        yield self._check("context and budget", lambda: model.context(budgets))
         yield self._check("memory fits", lambda: memory(self._recipe, facts))
         minutes = least_minutes(self._recipe, facts, self._sizes(), model.mean_tokens)
         yield self._check("time fits", lambda: self._time(minutes))
@@ -145,17 +142,6 @@ class _Doctor:
             text = str(error) if isinstance(error, QuintainError) else describe(error)
             found = Finding("fail", " ".join(text.split())[:200])
         return Check(name, found.state, found.detail)
-
-    def _harness(self, journal: Journal | None) -> Harness:
-        recipe = self._recipe
-        return Harness(
-            self._workshop.world,
-            budget=recipe.budget.budget(),
-            journal=journal,
-            concurrency=recipe.concurrency,
-            dialect=digest_of(recipe.model.dialect),
-            seed=recipe.seed,
-        )
 
     def _locked(self) -> Finding:
         path = self._workshop.lock_path()
@@ -194,7 +180,7 @@ class _Doctor:
         engine = LocalEngine(policy.model, kv_tokens=self._recipe.kv_tokens, sessions=self._recipe.concurrency)
         try:
             agent = ModelAgent(engine, policy.dialect, Sampling(max_tokens=stage.max_tokens), name=stage.name)
-            return groups_vary(self._harness(None), stage, agent, self._workshop.pool(stage.pool))
+            return groups_vary(self._workshop.harness(), stage, agent, self._workshop.pool(stage.pool))
         finally:
             engine.close()
 

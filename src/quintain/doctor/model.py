@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quintain.agents.model import ModelAgent
@@ -60,7 +60,6 @@ class ModelExam:
         gold: the oracle's successful episodes.
         dialect: of the recipe, with the model's tokenizer.
         facts: what is known of the model without its weights.
-        toolset: of the world.
     """
 
     def __init__(
@@ -70,12 +69,10 @@ class ModelExam:
         gold: Sequence[Episode],
         dialect: Dialect,
         facts: ModelFacts,
-        toolset: Toolset,
     ) -> None:
         self._gold = sorted(gold, key=lambda episode: episode.id)
         self._dialect = dialect
         self._facts = facts
-        self._toolset = toolset
         agent = ModelAgent(GoldEngine(gold, dialect), dialect, Sampling(max_tokens=10**6), name="gold")
         self.episodes = sorted(asyncio.run(harness.rollout(tasks, agent)), key=lambda episode: episode.id)
 
@@ -128,20 +125,24 @@ class ModelExam:
         state = "ok" if loss and ends == turns else "fail"
         return Finding(state, f"{loss} of {total} tokens carry loss; {ends} end tokens in {turns} turns")
 
-    def template(self, tokenizer: Any) -> Finding:
+    def template(self, tokenizer: Any, toolset: Callable[[str], Toolset]) -> Finding:
         """Where the dialect leaves the model's own chat template; no fault, but worth knowing."""
         if not getattr(tokenizer, "chat_template", None):
             return Finding("skip", "the tokenizer has no chat template to compare with")
-        found = compare_with_template(self._dialect, tokenizer, self._gold[0].messages, self._toolset)
+        one = self._gold[0]
+        found = compare_with_template(self._dialect, tokenizer, one.messages, toolset(one.world))
         return Finding("ok", "as the model's chat template" if found is None else str(found).replace("\n", " ")[:150])
 
-    def context(self, budget: int) -> Finding:
-        """The gold episodes fit the model's context and the recipe's budget of tokens."""
-        generated = max((one.usage.tokens for one in self.episodes), default=0)
+    def context(self, budgets: Mapping[str, int]) -> Finding:
+        """The gold episodes fit the model's context and their world's budget of tokens."""
+        most = dict.fromkeys(budgets, 0)
+        for one in self.episodes:
+            most[one.world] = max(most[one.world], one.usage.tokens)
         room = self._facts.context
-        fits = (room is None or self.longest <= room) and generated <= budget
-        text = f"longest gold episode {self.longest} tokens, context {room or '?'}"
-        text += f"; most generated {generated}, budget {budget}"
+        fits = (room is None or self.longest <= room) and all(most[name] <= budgets[name] for name in budgets)
+        text = f"longest gold episode {self.longest} tokens, context {room or '?'}; most generated "
+        labels = {name: f" in {name}" if len(budgets) > 1 else "" for name in budgets}
+        text += "; ".join(f"{most[name]}, budget {budgets[name]}{labels[name]}" for name in budgets)
         return Finding("ok" if fits else "fail", text)
 
 

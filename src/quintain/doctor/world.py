@@ -132,8 +132,8 @@ class WorldExam:
             return Finding("skip", "the reference solution fails already")
         with tempfile.TemporaryDirectory() as folder:
             whole = self._states(Path(folder) / "whole", {one.task_id: _actions(one) for one in self.gold})
-            acting = {one.name for one in self._make(None).factory().toolset() if not one.read_only}
-            cut = {one.task_id: without_last_call(one, acting) for one in self.gold if one.calls()}
+            acting = self._acting()
+            cut = {one.task_id: without_last_call(one, acting[one.world]) for one in self.gold if one.calls()}
             short = self._states(Path(folder) / "short", cut)
         passed = [episode for episode, _ in short.values() if episode.success]
         traced = [one for one in passed if short[one.task_id][1] != whole[one.task_id][1]]
@@ -174,6 +174,12 @@ class WorldExam:
     @property
     def _oracle(self) -> OracleAgent:
         return OracleAgent(self._solution, {task.id: task for task in self._tasks})
+
+    def _acting(self) -> dict[str, set[str]]:
+        """Tools that act (are not declared read-only), by world."""
+        harness = self._make(None)
+        worlds = {task.world: harness.of(task).factory() for task in self._tasks}
+        return {name: {one.name for one in world.toolset() if not one.read_only} for name, world in worlds.items()}
 
     def _states(self, folder: Path, actions: dict[str, tuple[Action, ...]]) -> dict[str, tuple[Episode, bytes | None]]:
         """Episodes that take the given actions, with the world's state at their end."""

@@ -90,6 +90,7 @@ class EvalSummary:
     Attributes:
         overall: all episodes.
         bootstrap: pass@1 with an interval by another method, as a check on the first; None without a scored episode.
+        by_world: by world, the family of the task.
         by_language: by `lang:` tag.
         by_template: by template.
         by_held_out: `seen` and `held_out` templates.
@@ -105,6 +106,7 @@ class EvalSummary:
 
     overall: Slice
     bootstrap: Estimate | None
+    by_world: Mapping[str, Slice]
     by_language: Mapping[str, Slice]
     by_template: Mapping[str, Slice]
     by_held_out: Mapping[str, Slice]
@@ -174,6 +176,7 @@ def summarise(episodes: Sequence[Episode], planned: int, contaminated: Collectio
     return EvalSummary(
         overall=_slice(episodes, planned),
         bootstrap=bootstrap_interval(avg_at_k(trials), clusters) if trials else None,
+        by_world=_slices(episodes, lambda episode: episode.world),
         by_language=_slices(episodes, lambda episode: tag_value(episode.tags, "lang:")),
         by_template=_slices(episodes, lambda episode: episode.template or "(none)"),
         by_held_out=_slices(episodes, lambda episode: "held_out" if HELD_OUT_TAG in episode.tags else "seen"),

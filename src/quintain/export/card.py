@@ -34,10 +34,11 @@ def model_card(
         sampling: how its tokens were drawn when it was measured.
     """
     base = public_name(workshop.recipe.model.base)
+    worlds = ", ".join(f"`{one.section.world}`" for one in workshop.worlds.values())
     sections = (
         _front_matter(base, licence, form),
         f"# {workshop.recipe.name}: {stage}",
-        f"An agent for the world `{workshop.recipe.world.world}`, trained from `{base}` with quintain.",
+        f"An agent for the world {worlds}, trained from `{base}` with quintain.",
         _use(workshop.recipe.model.dialect, form, sampling),
         _results(workshop, stage),
         _lineage(workshop, stage),

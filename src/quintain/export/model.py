@@ -105,14 +105,16 @@ def _source(run: Path, wanted: str | None) -> Source:
         raise InputError(f"{folder}: it has no tokenizer.json, so no other program can read its text")
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     dialect = get_dialect(recipe.model.dialect, TokenizerCodec(tokenizer))
-    toolset = _toolset(workshop, read_lock(folder / LOCK))
+    workshop.only_world("export")
+    (lock,) = read_lock(folder / LOCK)
+    toolset = _toolset(workshop, lock)
     sampling = measured_sampling(run, recipe, stage)
     return Source(workshop, stage, toolset, tokenizer, dialect.stop, licence_of(recipe.model.base), sampling)
 
 
 def _toolset(workshop: Workshop, lock: Lock) -> Toolset:
     """The locked tools, in the world's order where the world still has them."""
-    now = workshop.world().toolset()
+    now = workshop.toolset(lock.world)
     if now.digest == lock.toolset:
         return now
     return Toolset(Tool(one["name"], one["description"], one["parameters"], one["result"]) for one in lock.tools)

@@ -18,8 +18,9 @@ from quintain.interface.errors import InputError, InterfaceDrift, describe
 from quintain.interface.shapes import Shape, differences, shape_of_schema, shape_of_value
 from quintain.interface.tools import Toolset
 
-LOCK_SCHEMA = 1
-_KEYS = ("digest", "probes", "schema", "tools", "toolset", "world")
+LOCK_SCHEMA = 2
+"""1 holds one world, 2 several; each is written where it is enough."""
+_KEYS = {1: {"digest", "probes", "schema", "tools", "toolset", "world"}, 2: {"digest", "schema", "worlds"}}
 
 Execute = Callable[[str, dict[str, Any]], Awaitable[Any]]
 """Runs one call of a tool and returns its JSON result; raises what the tool raises."""
@@ -94,8 +95,8 @@ def probe_from_json(record: Any, where: str) -> Probe:
     return Probe(record["tool"], record["arguments"])
 
 
-async def write_lock(path: Path, toolset: Toolset, world: str, probes: Sequence[Probe], execute: Execute) -> Lock:
-    """Runs the probes and records the interface.
+async def record(toolset: Toolset, world: str, probes: Sequence[Probe], execute: Execute) -> Lock:
+    """Runs the probes and records the interface of a world.
 
     Raises:
         InputError: a probe names no tool, its arguments do not fit, or its call fails.
@@ -109,18 +110,22 @@ async def write_lock(path: Path, toolset: Toolset, world: str, probes: Sequence[
         if isinstance(shape, Difference):
             raise InputError(f"probe {number}: {shape}")
         observed.append(Observed(probe, shape))
-    lock = Lock(world, toolset.digest, tuple(toolset.specs()), tuple(observed))
-    content = _to_json(lock)
+    return Lock(world, toolset.digest, tuple(toolset.specs()), tuple(observed))
+
+
+def write_lock(path: Path, locks: Sequence[Lock]) -> None:
+    """Writes the interfaces of one world or of several."""
+    worlds = [_to_json(one) for one in locks]
+    content = {"schema": 1, **worlds[0]} if len(worlds) == 1 else {"schema": 2, "worlds": worlds}
     text = json.dumps(content | {"digest": digest(content)}, ensure_ascii=False, indent=2, sort_keys=True) + "\n"
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(path.name + ".new")
     draft.write_text(text, encoding="utf-8")
     os.replace(draft, path)
-    return lock
 
 
-def read_lock(path: Path) -> Lock:
-    """Reads a lock file.
+def read_lock(path: Path) -> list[Lock]:
+    """Reads a lock file: a lock for every world in it.
 
     Raises:
         InputError: it is missing, not JSON, of a newer schema, or was changed by hand.
@@ -137,9 +142,9 @@ def read_lock(path: Path) -> Lock:
     if content["schema"] > LOCK_SCHEMA:
         raise InputError(f"{path}: lock schema {content['schema']} is newer than {LOCK_SCHEMA}; update quintain")
     rest = {key: value for key, value in content.items() if key != "digest"}
-    if set(content) != set(_KEYS) or content["digest"] != _digest(rest):
+    if set(content) != _KEYS.get(content["schema"]) or content["digest"] != _digest(rest):
         raise InputError(f"{path}: its content does not fit its digest, so it was edited by hand; {again}")
-    return Lock(content["world"], content["toolset"], tuple(content["tools"]), tuple(map(_observed, content["probes"])))
+    return [_lock(one) for one in content.get("worlds", [content])]
 
 
 async def check_lock(lock: Lock, toolset: Toolset, world: str, execute: Execute) -> list[Difference]:
@@ -206,12 +211,15 @@ def _to_json(lock: Lock) -> dict[str, Any]:
         for one in lock.observed
     ]
     return {
-        "schema": LOCK_SCHEMA,
         "world": lock.world,
         "toolset": lock.toolset,
         "tools": list(lock.tools),
         "probes": probes,
     }
+
+
+def _lock(record: dict[str, Any]) -> Lock:
+    return Lock(record["world"], record["toolset"], tuple(record["tools"]), tuple(map(_observed, record["probes"])))
 
 
 def _observed(record: dict[str, Any]) -> Observed:

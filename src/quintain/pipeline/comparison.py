@@ -112,7 +112,7 @@ def _recorded(model: Path, now: Measured) -> list[Measured]:
     if not (run / RECIPE).is_file() or not (model / LOCK).is_file():
         return []
     recipe, _ = read_recipe(run)
-    toolset = read_lock(model / LOCK).toolset
+    toolsets = {one.toolset for one in read_lock(model / LOCK)}
     names = [one.name for one in recipe.stages if one.kind == "eval" and one.model == stage and not one.endpoint]
     done = [name for name in names if is_done(run, name)]
     measured = [read_evaluation(run / name) for name in done]
@@ -120,7 +120,7 @@ def _recorded(model: Path, now: Measured) -> list[Measured]:
     return [
         one
         for one in measured
-        if all(episode.digests.toolset == toolset for episode in one.episodes)
+        if all(episode.digests.toolset in toolsets for episode in one.episodes)
         and any(episode.scored and episode.task_id in scored for episode in one.episodes)
     ]
 

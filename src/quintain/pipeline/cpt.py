@@ -21,10 +21,11 @@ def cpt(workshop: Workshop, stage: CPTStage, folder: Path) -> dict[str, Any]:
     from quintain.training.cpt import run_cpt
     from quintain.training.documents import Reader
 
+    world = workshop.only_world(f"stage {stage.name!r}: cpt")
     kinds = {one.name: one.kind for one in workshop.recipe.stages}
     policy = workshop.take_policy(stage.start)
     skipped: Counter[str] = Counter()
-    reader = Reader(policy.tokenizer, policy.dialect, workshop.world().toolset(), skipped)
+    reader = Reader(policy.tokenizer, policy.dialect, world.toolset(), skipped)
     synthetic = [name for name in stage.data if kinds[name] != "cpt"]
     done = run_cpt(
         stage.train,
@@ -37,7 +38,7 @@ def cpt(workshop: Workshop, stage: CPTStage, folder: Path) -> dict[str, Any]:
         replay_share=stage.replay_share,
         skipped=skipped,
         tokenizer=policy.tokenizer,
-        summary={"digests": [workshop.digests()]},
+        summary={"digests": [workshop.digest_table()]},
     )
     workshop.keep_policy(stage.name, Policy(done.model, policy.tokenizer, policy.dialect))
     return {

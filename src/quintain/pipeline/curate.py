@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,20 +31,20 @@ def is_curated(folder: Path) -> bool:
     return (folder / CURATION).is_file()
 
 
-def lesson_examples(folder: Path, dialect: Dialect, toolset: Toolset) -> Iterator[Example]:
+def lesson_examples(folder: Path, dialect: Dialect, toolset: Callable[[str], Toolset]) -> Iterator[Example]:
     """Training examples of a curated folder.
 
     Args:
         folder: of a curate stage.
         dialect: renders what has no tokens.
-        toolset: of the run's own world; imported episodes bring theirs.
+        toolset: of the run's own worlds, by name; imported episodes bring theirs.
     """
     from quintain.training.examples import lesson_example
 
     unwritten: list[str] = []
     for home, episode, lessons in curated(folder):
         own = imported_toolset(home, episode.digests.toolset)
-        tools = toolset if own is None else own
+        tools = toolset(episode.world) if own is None else own
         for lesson in lessons:
             try:
                 example = lesson_example(episode, lesson, dialect=dialect, toolset=tools, source="sft:curated")

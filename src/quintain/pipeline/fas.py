@@ -72,16 +72,17 @@ def _episodes(workshop: Workshop, name: str) -> Iterator[Episode]:
 
 
 def _world_documents(workshop: Workshop) -> Iterator[Document]:
-    name = workshop.recipe.world.world
-    with somebodys_code(f"corpus() of world {name!r}"):
-        for title, text in workshop.world_class.corpus("train", LANGUAGES, **workshop.recipe.world.options):
-            yield Document(title, text, workshop.world_class.name)
+    world = workshop.only_world("fas")
+    with somebodys_code(f"corpus() of world {world.section.world!r}"):
+        for title, text in world.world_class.corpus("train", LANGUAGES, **world.section.options):
+            yield Document(title, text, world.name)
 
 
 def held_out(workshop: Workshop) -> frozenset[str]:
     """Names of what only evaluation may ask about: nothing of it enters a memory, wherever it comes from."""
-    with somebodys_code(f"corpus() of world {workshop.recipe.world.world!r}"):
-        found = workshop.world_class.corpus("eval", LANGUAGES, **workshop.recipe.world.options)
+    world = workshop.only_world("fas")
+    with somebodys_code(f"corpus() of world {world.section.world!r}"):
+        found = world.world_class.corpus("eval", LANGUAGES, **world.section.options)
         return frozenset(fold(title) for title, _ in found)
 
 
@@ -117,7 +118,7 @@ async def first_order(workshop: Workshop, stage: FASStage, folder: Path) -> Asyn
         teacher_of(stage.teacher, workshop.home, cache, seed) as teacher,
         teacher_of(stage.judge or stage.teacher, workshop.home, cache, seed) as judge,
     ):
-        yield FirstOrder(teacher, judge, workshop.world().toolset(), stage.make)
+        yield FirstOrder(teacher, judge, workshop.only_world("fas").toolset(), stage.make)
 
 
 async def _write(workshop: Workshop, stage: FASStage, folder: Path) -> Tally:

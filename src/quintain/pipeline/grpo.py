@@ -9,6 +9,7 @@ import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,11 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
     with atomic_folder(folder / "model") as scratch:
         trained.save_pretrained(scratch)
         start.tokenizer.save_pretrained(scratch)
-        summary = {"steps": run.position.step, "digests": [workshop.digests()], "config": stage.train.model_dump()}
+        summary = {
+            "steps": run.position.step,
+            "digests": [asdict(one) for one in workshop.digests().values()],
+            "config": stage.train.model_dump(),
+        }
         (scratch / SUMMARY).write_text(json.dumps(summary))
     workshop.keep_policy(stage.name, Policy(trained, start.tokenizer, start.dialect))
     return run.summary()

@@ -80,7 +80,7 @@ def _detours(
         return []
     before = {one.id: one for one in read_journal(journal.folder)[0]}
     tasks = _tasks(workshop, stage)
-    oracle = OracleAgent(workshop.world().solution, tasks)
+    oracle = OracleAgent(workshop.solution, tasks)
     harness, states, borrowed = workshop.harness(journal), _states(played), BorrowedActions(recorded)
     return asyncio.run(wrong_turns(successes, missing, harness, tasks, oracle, borrowed, states, stage.seed, before))
 
@@ -96,7 +96,7 @@ def _alternatives(
     """Borrowed ones, or those the stage's teacher writes; its replies are kept in `folder`."""
     if stage.teacher.endpoint is None:
         return BorrowedActions(episodes)
-    taught = TaughtActions(workshop.world().toolset(), skipped, spent)
+    taught = TaughtActions(workshop.only_world("has").toolset(), skipped, spent)
     steps = [Step(episode, index) for episode in episodes for index in range(len(episode.turns))]
 
     async def ask() -> None:
@@ -112,10 +112,11 @@ def _executed(
     workshop: Workshop, stage: HASStage, told: Sequence[tuple[Episode, list[Choice]]], state_at: StateAt
 ) -> list[tuple[Episode, list[Choice]]]:
     """The choices with what every option returns."""
-    tasks, budget = _tasks(workshop, stage), workshop.recipe.budget.budget()
+    tasks, world = _tasks(workshop, stage), workshop.only_world("has")
 
     def harness(turns: int) -> Harness:
-        return Harness(workshop.world, budget=replace(budget, turns=turns), seed=workshop.recipe.seed, judge=False)
+        budget = replace(world.budget, turns=turns)
+        return Harness(world.make, budget=budget, seed=workshop.recipe.seed, judge=False)
 
     async def all_of_them() -> list[tuple[Episode, list[Choice]]]:
         with progress("options", total=len(told), unit="episodes") as advance:

@@ -8,6 +8,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,13 @@ def recover(workshop: Workshop, stage: RecoverStage, folder: Path) -> dict[str, 
     every malformed turn and what it should have been.
     """
     result = Recovered()
-    toolset = workshop.world().toolset()
+    tools = cache(workshop.toolset)
     malformed: list[Malformed] = []
     for name in stage.data:
         episodes = sorted(read_journal(workshop.folder / name / "journal")[0], key=lambda episode: episode.id)
-        found = [one for episode in episodes for one in malformed_turns(episode, toolset, stage.most_calls)]
+        found = [
+            one for episode in episodes for one in malformed_turns(episode, tools(episode.world), stage.most_calls)
+        ]
         malformed += found
         points = _points(workshop, stage, episodes, found)
         _go_on(workshop, stage, name, points, folder / "tries" / name, result)
@@ -68,7 +71,7 @@ def _points(
         for point in points_of(episode, stage.points)
     ]
     if stage.corrections is not None:
-        points += read_corrections(workshop.home / stage.corrections, episodes, workshop.world().toolset())
+        points += read_corrections(workshop.home / stage.corrections, episodes, workshop.toolset)
     return points
 
 
@@ -114,12 +117,11 @@ def _states(folder: Path, points: Iterable[Point]) -> dict[tuple[str, int], byte
 
 def _who_goes_on(workshop: Workshop, source: RolloutStage, teacher: Teacher | None) -> Callable[[Point], Agent]:
     """The agent that continues a point; what a model began is continued in its tokens."""
-    solution = workshop.world().solution
     tasks = {task.id: task for task in workshop.pool(source.pool)}
     dialect: Dialect | None = None if source.agent == "oracle" else workshop.policy(source.agent).dialect
 
     def agent(point: Point) -> Agent:
-        who: Agent = Rescuer(solution, tasks, point.first, point.turns)
+        who: Agent = Rescuer(workshop.solution, tasks, point.first, point.turns)
         if teacher is not None:
             who = Tutor(teacher, point.first, point.turns)
         return WrittenAgent(who, dialect) if dialect else who
@@ -132,7 +134,7 @@ def _keep(folder: Path, episodes: Iterable[Episode], workshop: Workshop) -> None
 
     async def copy() -> None:
         for episode in episodes:
-            await journal.copy(episode, workshop.recipe.budget.budget())
+            await journal.copy(episode, workshop.worlds[episode.world].budget)
 
     try:
         asyncio.run(copy())

@@ -114,7 +114,10 @@ class Renderer:
         if stage not in self._windows or self._tokenizer is None:
             return []
         return episode_examples(
-            episode, window_turns=self._windows[stage], dialect=self._dialect, toolset=self._workshop.world().toolset()
+            episode,
+            window_turns=self._windows[stage],
+            dialect=self._dialect,
+            toolset=self._workshop.toolset(episode.world),
         )
 
     @cached_property

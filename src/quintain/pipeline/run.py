@@ -8,13 +8,11 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
-
-from pydantic import BaseModel
 
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
@@ -89,34 +87,27 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "stage": stage.model_dump(mode="json"),
             "inputs": inputs,
             "model": workshop.recipe.model.model_dump(mode="json"),
-            "world": workshop.recipe.world.model_dump(mode="json"),
+            "world": _worlds(workshop),
             "budget": workshop.recipe.budget.model_dump(mode="json"),
-            "faults": _named(workshop.recipe.faults, getattr(stage, "faults", None)),
-            "program": _named(workshop.recipe.programs, getattr(stage, "program", None)),
-            "program_files": _program_files(workshop, stage),
+            "faults": _faults(workshop.recipe, stage),
             "corrections": _corrections(workshop.home, stage),
             "pools": [workshop.pool_digest(name) for name in _pools(stage)],
             "seed": workshop.recipe.seed,
-            "digests": workshop.digests(),
+            "digests": workshop.digest_table(),
             **_texts(workshop, stage),
             **{str(path): _import_digest(workshop.home / path) for path in getattr(stage, "imports", ())},
         }
     )
 
 
-def _named(sections: Mapping[str, BaseModel], name: str | None) -> dict[str, Any] | None:
-    return sections[name].model_dump(mode="json") if name else None
+def _worlds(workshop: Workshop) -> Any:
+    sections = [one.section.model_dump(mode="json") for one in workshop.worlds.values()]
+    return sections if len(sections) > 1 else sections[0]
 
 
-def _program_files(workshop: Workshop, stage: Any) -> dict[str, str]:
-    """Digests of the files beside the recipe that a stage's program names: another text is another agent."""
-    name = getattr(stage, "program", None)
-    if name is None:
-        return {}
-    section = workshop.recipe.programs[name]
-    module = (section.function or "").partition(":")[0].replace(".", "/")
-    paths = [workshop.home / one for one in (f"{module}.py", *section.command)]
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
+def _faults(recipe: Recipe, stage: Any) -> dict[str, Any] | None:
+    name = getattr(stage, "faults", None)
+    return recipe.faults[name].model_dump(mode="json") if name else None
 
 
 def _texts(workshop: Workshop, stage: Any) -> dict[str, Any]:
@@ -181,7 +172,7 @@ def _run_stage(workshop: Workshop, stage: Any, fingerprint: str, work: StageFunc
     finally:
         manifest["seconds"] = before + time.monotonic() - began
         write_json(folder / MANIFEST, manifest)
-    manifest |= {"status": "done", "result": result, "digests": workshop.digests()}
+    manifest |= {"status": "done", "result": result, "digests": workshop.digest_table()}
     write_json(folder / MANIFEST, manifest)
     say(f"{stage.name}: {result.get('line', 'done')} ({manifest['seconds']:.0f} s)")
     return _finished(manifest)

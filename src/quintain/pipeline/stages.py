@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,13 @@ from quintain.agents.oracle import OracleAgent
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
 from quintain.inference.endpoint_config import EndpointConfig
-from quintain.interface.episode import Digests, Episode
+from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
 from quintain.interface.failures import recovered
 from quintain.interface.sample import read_samples
 from quintain.interface.tasks import Task
-from quintain.interface.view import Player
+from quintain.interface.view import Agent
 from quintain.pipeline.auditing import Auditor
 from quintain.pipeline.comparison import Measured, cost_of_drift
 from quintain.pipeline.cpt import SAMPLES, cpt
@@ -70,13 +71,15 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
     if stage.summarise:
         chosen = [summarised_episode(one) for one in chosen]
     policy = workshop.take_policy(stage.start)
-    toolset, window = workshop.world().toolset(), stage.train.window_turns
+    tools, window = cache(workshop.toolset), stage.train.window_turns
     examples = [
         example
         for episode in chosen
-        for example in episode_examples(episode, window_turns=window, dialect=policy.dialect, toolset=toolset)
+        for example in episode_examples(
+            episode, window_turns=window, dialect=policy.dialect, toolset=tools(episode.world)
+        )
     ]
-    lessons = [one for name in curated for one in lesson_examples(workshop.folder / name, policy.dialect, toolset)]
+    lessons = [one for name in curated for one in lesson_examples(workshop.folder / name, policy.dialect, tools)]
     chat = _chat(workshop, talked, policy, stage.summarise)
     trained = train_examples(
         stage.train, examples + lessons, policy.model, folder, tokenizer=policy.tokenizer, chat=chat
@@ -97,8 +100,11 @@ def _chat(workshop: Workshop, stages: list[str], policy: Policy, summarise: bool
     """The reasonings of fas stages: questions that are answered without tools."""
     from quintain.training.chat import chat_examples
 
+    if not stages:
+        return []
     samples = (one for name in stages for one in read_samples(workshop.folder / name / SAMPLES))
-    return [*chat_examples(samples, policy.dialect, Digests(**workshop.digests()), summarise=summarise)]
+    (digests,) = workshop.digests().values()  # fas stages work in one world
+    return [*chat_examples(samples, policy.dialect, digests, summarise=summarise)]
 
 
 def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
@@ -132,11 +138,14 @@ def audited(work: StageFunction) -> StageFunction:
     """A stage that learns, with the scan of what it reads before it."""
 
     def run(workshop: Workshop, stage: Any, folder: Path) -> dict[str, Any]:
-        if workshop.world_class.tools_per_task and stage.kind != "rollout":
+        changing = [name for name, one in workshop.worlds.items() if one.world_class.tools_per_task]
+        if changing and stage.kind != "rollout":
             raise InputError(
-                f"stage {stage.name!r}: world {workshop.world_class.name!r} brings tools with each task; it measures "
+                f"stage {stage.name!r}: world {changing[0]!r} brings tools with each task; it measures "
                 "agents, and only stages of the kinds eval and rollout may use it"
             )
+        if stage.kind in ("fas", "has", "cpt"):
+            workshop.only_world(f"stage {stage.name!r}: {stage.kind}")
         Auditor(workshop).before(stage, folder)
         return work(workshop, stage, folder)
 
@@ -162,24 +171,28 @@ def headline(summary: EvalSummary) -> str:
     if summary.pass1 is None:
         return f"no scored episode of {counts.planned} planned ({counts.infra} infra errors)"
     one = summary.pass1
-    return (
+    line = (
         f"pass@1 {one.value:.3f} [{one.low:.3f}, {one.high:.3f}] over {counts.tasks} tasks, "
         f"{counts.scored} of {counts.planned} episodes scored"
     )
+    families = {name: part.pass1 for name, part in summary.by_world.items() if part.pass1 and len(summary.by_world) > 1}
+    return "; ".join([line, *(f"{name} {at.value:.3f} [{at.low:.3f}, {at.high:.3f}]" for name, at in families.items())])
 
 
 def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Policy, folder: Path) -> list[Episode]:
     """Plays a stage's pool with a model through the in-process engine."""
+    from quintain.agents.model import ModelAgent
     from quintain.inference.local import LocalEngine
-    from quintain.pipeline.programs import model_player
 
     grammars = _grammars(workshop, policy) if stage.sampling.grammar else None
     engine = LocalEngine(
         policy.model, kv_tokens=workshop.recipe.kv_tokens, sessions=workshop.recipe.concurrency, grammars=grammars
     )
     try:
-        agent, close = model_player(workshop, stage, policy, engine, stage.sampling.sampling())
-        return play(workshop, stage, agent, folder, close=close)
+        agent = ModelAgent(
+            engine, policy.dialect, stage.sampling.sampling(), name=stage.name, grammar=stage.sampling.grammar
+        )
+        return play(workshop, stage, agent, folder)
     finally:
         engine.close()
 
@@ -190,7 +203,8 @@ def _grammars(workshop: Workshop, policy: Policy) -> Any:
     from quintain.inference.grammar import turn_grammar
 
     grammars = Grammars(policy.tokenizer, policy.model.get_output_embeddings().out_features, policy.dialect.stop)
-    grammars.begin(turn_grammar(policy.dialect.id, workshop.world().toolset()))  # of the tools all tasks share
+    for one in workshop.worlds.values():
+        grammars.begin(turn_grammar(policy.dialect.id, one.toolset()))  # of the tools all tasks share
     return grammars
 
 
@@ -207,7 +221,7 @@ def play_endpoint(workshop: Workshop, stage: EvalStage, endpoint: EndpointConfig
 def play(
     workshop: Workshop,
     stage: RolloutStage | EvalStage,
-    agent: Player,
+    agent: Agent,
     folder: Path,
     *,
     dialect: str | None = None,
@@ -265,7 +279,7 @@ def stage_tasks(workshop: Workshop, stage: RolloutStage | EvalStage) -> list[Tas
 
 def oracle(workshop: Workshop, pool: str) -> OracleAgent:
     """The agent that follows the reference solutions of a pool's tasks."""
-    return OracleAgent(workshop.world().solution, {task.id: task for task in workshop.pool(pool)})
+    return OracleAgent(workshop.solution, {task.id: task for task in workshop.pool(pool)})
 
 
 def stage_episodes(workshop: Workshop, name: str) -> list[Episode]:

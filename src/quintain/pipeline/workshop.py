@@ -1,35 +1,39 @@
-"""What the stages of one run share: the world, the pools, and the models by the name of their stage."""
+"""What the stages of one run share: the worlds, the pools, and the models by the name of their stage."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from quintain.harness.calls import run_call
+from quintain.harness.faults import FaultPlan
 from quintain.harness.journal import Journal
 from quintain.harness.loop import Harness
 from quintain.harness.threads import settle
-from quintain.harness.world import World
+from quintain.harness.world import Solution, World
 from quintain.interface.dialects import digest_of
 from quintain.interface.dialects import get as get_dialect
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.dialects.codec import TokenizerCodec
+from quintain.interface.episode import Budget, Digests
 from quintain.interface.errors import InputError, InterfaceDrift
-from quintain.interface.lock import Difference, Execute, Lock, Probe, check_lock, drift, read_lock, write_lock
+from quintain.interface.lock import Difference, Execute, Lock, Probe, check_lock, drift, read_lock, record, write_lock
 from quintain.interface.messages import Call
 from quintain.interface.tasks import Task
+from quintain.interface.tools import Toolset
 from quintain.progress import say
 from quintain.recipe import Recipe
 from quintain.recipe.pools import RecipePools
 from quintain.recipe.user_code import somebodys_code
+from quintain.recipe.worlds import RecipeWorld
 from quintain.training.config import SUMMARY
 
 LOCK = "tools.lock"
@@ -66,15 +70,29 @@ class Workshop:
         self.pools = RecipePools(recipe, home)
         self._loaded: tuple[str, Policy] | None = None
 
-    @cached_property
-    def world_class(self) -> type[World]:
-        """The recipe's world."""
-        return self.pools.world_class
+    @property
+    def worlds(self) -> dict[str, RecipeWorld]:
+        """The recipe's worlds, by name."""
+        return self.pools.worlds
 
-    def world(self) -> World:
-        """A fresh instance."""
-        with somebodys_code(f"world {self.recipe.world.world!r}"):
-            return self.world_class(**self.recipe.world.options)
+    def only_world(self, who: str) -> RecipeWorld:
+        """The recipe's world, for what works in one.
+
+        Raises:
+            InputError: the recipe has several.
+        """
+        if len(self.worlds) > 1:
+            names = ", ".join(self.worlds)
+            raise InputError(f"{who} works in one world, and the recipe has {len(self.worlds)} ({names}): give it one")
+        return next(iter(self.worlds.values()))
+
+    def toolset(self, world: str) -> Toolset:
+        """The tools of a world; of an only one also for episodes that name another, as imported ones do."""
+        return (self.worlds.get(world) or self.only_world(f"an episode of world {world!r}")).toolset()
+
+    def solution(self, task: Task) -> Solution:
+        """The reference solution of a task, by its world."""
+        return self.worlds[task.world].make().solution(task)
 
     def pool(self, name: str) -> list[Task]:
         """Tasks of a pool that is not sealed."""
@@ -84,32 +102,43 @@ class Workshop:
         """Digest of a pool's tasks."""
         return self.pools.manifest(name).digest
 
-    def harness(self, journal: Journal, faults: str | None = None, dialect: str | None = None) -> Harness:
-        """A harness that keeps this journal and injects the faults of that name.
+    def harness(
+        self,
+        journal: Journal | None = None,
+        faults: str | None = None,
+        dialect: str | None = None,
+        seed: int | None = None,
+    ) -> Harness:
+        """A harness of every world that keeps this journal and injects the faults of that name.
 
         Args:
             journal: of the stage.
             faults: name of a `[faults.NAME]`.
             dialect: digest to record; the recipe's dialect by default, "" for an agent without tokens.
+            seed: of the episodes; the recipe's by default.
 
         Raises:
-            InputError: the faults name a tool that the world does not have.
+            InputError: the faults name a tool that no world has.
         """
         recipe = self.recipe
-        plan = recipe.faults[faults].plan() if faults else None
-        unknown = sorted(set(plan.tools) - set(self.world().toolset().names)) if plan else []
-        if unknown:
-            tools = ", ".join(self.world().toolset().names)
-            raise InputError(f"faults.{faults}.tools: the world has no tool {unknown[0]!r}; tools: {tools}")
-        return Harness(
-            self.world,
-            budget=recipe.budget.budget(),
+        make = partial(
+            Harness,
             journal=journal,
             concurrency=recipe.concurrency,
             dialect=digest_of(recipe.model.dialect) if dialect is None else dialect,
-            seed=recipe.seed,
-            faults=plan,
+            seed=recipe.seed if seed is None else seed,
+            faults=self._fault_plan(faults) if faults else None,
         )
+        first, *others = self.worlds.values()
+        return make(first.make, budget=first.budget, beside=[make(one.make, budget=one.budget) for one in others])
+
+    def _fault_plan(self, name: str) -> FaultPlan:
+        plan = self.recipe.faults[name].plan()
+        tools = [tool for one in self.worlds.values() for tool in one.toolset().names]
+        unknown = sorted(set(plan.tools) - set(tools))
+        if unknown:
+            raise InputError(f"faults.{name}.tools: the world has no tool {unknown[0]!r}; tools: {', '.join(tools)}")
+        return plan
 
     def policy(self, name: str) -> Policy:
         """The base model (`base`) or the model a stage trained. The last one asked for stays in memory."""
@@ -152,17 +181,25 @@ class Workshop:
         if not (model / SUMMARY).is_file():
             return []
         trained = json.loads((model / SUMMARY).read_text(encoding="utf-8")).get("digests", [])
-        now = self.digests()
         # where tools come with the tasks, those a model was trained on are none that could have changed
-        keys = ("dialect",) if self.world_class.tools_per_task else ("toolset", "dialect")
-        other = [key for key in keys if trained and all(one[key] != now[key] for one in trained)]
-        locked = "toolset" in keys and (model / LOCK).is_file()
-        found = self.lock_differences(model / LOCK) if locked else []
-        if "toolset" in other and not found:
+        fixed = {name for name, one in self.worlds.items() if not one.world_class.tools_per_task}
+        locks = read_lock(model / LOCK) if fixed and (model / LOCK).is_file() else []
+        found = self._changes_since(locks, fixed)
+        known = {one.toolset for one in locks} | {self.toolset(name).digest for name in fixed}
+        if fixed and not found and trained and not known & {one["toolset"] for one in trained}:
             found = [Difference("", f"toolset changed, how is not known (it has no {LOCK})")]
-        if "dialect" in other:
+        dialect = digest_of(self.recipe.model.dialect)
+        if trained and all(one["dialect"] != dialect for one in trained):
             found.append(Difference("", f"dialect changed to {self.recipe.model.dialect!r}"))
         return found
+
+    def _changes_since(self, locks: Sequence[Lock], fixed: set[str]) -> list[Difference]:
+        """How worlds differ from what a model was trained on; a world that it never saw has not changed."""
+        common = [one for one in locks if one.world in fixed]
+        if locks and not common and (len(locks), len(fixed)) != (1, 1):
+            seen = ", ".join(one.world for one in locks)
+            return [Difference("", f"worlds changed from {seen} to {', '.join(sorted(fixed))}")]
+        return self._differences(common or locks)
 
     def take_policy(self, name: str) -> Policy:
         """The same, but for training: the model is changed in place, so it is not kept under this name."""
@@ -193,58 +230,83 @@ class Workshop:
         path = self.home / LOCK
         return path if path.is_file() else self.folder / LOCK
 
-    def write_lock(self, path: Path) -> Lock:
-        """Records the interface, with the recipe's probe calls run on a fresh world."""
-        probes = [Probe(one.tool, one.arguments) for one in self.recipe.world.probes]
-        with self._probed_world(bool(probes)) as world:
-            return asyncio.run(write_lock(path, world.toolset(), world.name, probes, self._executor(world)))
+    def write_lock(self, path: Path) -> list[Lock]:
+        """Records the interface of every world, with its probe calls run on a fresh instance."""
+        locks = []
+        for one in self.worlds.values():
+            probes = [Probe(each.tool, each.arguments) for each in one.section.probes]
+            with self._probed_world(one, bool(probes)) as world:
+                made = record(world.toolset(), world.name, probes, _executor(world, one.budget))
+                locks.append(asyncio.run(made))
+        write_lock(path, locks)
+        return locks
 
     def lock_differences(self, path: Path) -> list[Difference]:
         """How the live tools differ from a lock file."""
-        lock = read_lock(path)
-        with self._probed_world(bool(lock.observed)) as world:
-            return asyncio.run(check_lock(lock, world.toolset(), world.name, self._executor(world)))
+        locks = read_lock(path)
+        if len(locks) == len(self.worlds) == 1:
+            return self._differences(locks)
+        locked = {one.world for one in locks}
+        found = [Difference(name, "world removed") for name in sorted(locked - self.worlds.keys())]
+        found += [Difference(name, "world added") for name in self.worlds if name not in locked]
+        return found + self._differences([one for one in locks if one.world in self.worlds])
+
+    def _differences(self, locks: Sequence[Lock]) -> list[Difference]:
+        """How worlds differ from their locks; of several, each change names its world."""
+        found: list[Difference] = []
+        for lock in locks:
+            one = self.worlds.get(lock.world) or next(iter(self.worlds.values()))
+            with self._probed_world(one, bool(lock.observed)) as world:
+                executor = _executor(world, one.budget)
+                changes = asyncio.run(check_lock(lock, world.toolset(), world.name, executor))
+            label = f"{one.name}: " if len(self.worlds) > 1 else ""
+            found += [replace(change, tool=f"{label}{change.tool}") for change in changes]
+        return found
 
     @contextmanager
-    def _probed_world(self, ready: bool) -> Iterator[World]:
+    def _probed_world(self, one: RecipeWorld, ready: bool) -> Iterator[World]:
         """A fresh instance; `ready` for calls, reset to the first task of the first pool."""
-        world = self.world()
-        with somebodys_code(f"toolset() of world {self.recipe.world.world!r}"):
+        world = one.make()
+        with somebodys_code(f"toolset() of world {one.section.world!r}"):
             world.toolset()
         try:
             if ready:
-                sample = self.pools.sample()
-                with somebodys_code(f"reset() of world {self.recipe.world.world!r}"):
+                sample = self.pools.sample(one.name)
+                with somebodys_code(f"reset() of world {one.section.world!r}"):
                     asyncio.run(settle(world.reset, sample))
             yield world
         finally:
             world.abandon()
 
-    def _executor(self, world: World) -> Execute:
-        toolset, budget = world.toolset(), self.recipe.budget.budget()
+    def digests(self) -> dict[str, Digests]:
+        """Digests of toolset, dialect and world data, by world."""
+        dialect = digest_of(self.recipe.model.dialect)
+        return {name: one.digests(dialect) for name, one in self.worlds.items()}
 
-        async def execute(name: str, arguments: dict[str, Any]) -> Any:
-            observation = await run_call(Call("probe", name, arguments), toolset, budget)
-            if observation.error:
-                raise InputError(observation.content)
-            return observation.value
-
-        return execute
-
-    def digests(self) -> dict[str, str]:
-        """Digests of toolset, dialect and world data."""
-        world = self.world()
-        return {
-            "toolset": world.toolset().digest,
-            "dialect": digest_of(self.recipe.model.dialect),
-            "world": world.data_digest(),
-        }
+    def digest_table(self) -> dict[str, str]:
+        """The same as one table; of several worlds each kind of digest names its world."""
+        every = self.digests()
+        if len(every) == 1:
+            return asdict(next(iter(every.values())))
+        return {f"{kind} of {name}": value for name, one in every.items() for kind, value in asdict(one).items()}
 
     def versions(self) -> dict[str, str]:
         """Versions of what results depend on."""
         names = ("quintain", "torch", "transformers", "tokenizers", "peft")
         found = {name: metadata.version(name) for name in names if _installed(name)}
         return {"python": ".".join(map(str, sys.version_info[:3])), **found}
+
+
+def _executor(world: World, budget: Budget) -> Execute:
+    toolset = world.toolset()
+
+    async def execute(name: str, arguments: dict[str, Any]) -> Any:
+        observation = await run_call(Call("probe", name, arguments), toolset, budget)
+        if observation.error:
+            raise InputError(observation.content)
+        return observation.value
+
+    return execute
 
 
 def _installed(name: str) -> bool:

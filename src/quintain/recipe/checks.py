@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from quintain.recipe.stage_kinds import DATA, TRAINING, AnyStage
 from quintain.recipe.tables import (
     FaultsSection,
     PoolSection,
-    ProgramSection,
+    WorldEntry,
+    WorldSection,
 )
+
+
+def check_worlds(
+    world: WorldSection | None, worlds: Mapping[str, WorldEntry], pools: Mapping[str, PoolSection]
+) -> None:
+    """One world or several, and pools that divide their tasks among worlds of the recipe."""
+    if world is not None and worlds:
+        raise ValueError("give either `[world]` or `[worlds.NAME]` tables, not both")
+    for name, pool in pools.items():
+        unknown = [one for one in pool.shares if one not in worlds]
+        if unknown:
+            found = ", ".join(worlds) or "none (shares need `[worlds.NAME]` tables)"
+            raise ValueError(f"pools.{name}.shares: no world {unknown[0]!r}; worlds: {found}")
 
 
 def check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSection]) -> None:
@@ -38,22 +53,6 @@ def check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSect
         need("replay", stage.replay, ("cpt",))
     if stage.kind == "eval":
         need("model", stage.model, TRAINING, ("base",))
-
-
-def check_program(stage: Any, programs: dict[str, ProgramSection]) -> None:
-    """A program exists, and plays with tokens of a model in this process, drawn freely."""
-    name = getattr(stage, "program", None)
-    if name is None:
-        return
-    if name not in programs:
-        found = ", ".join(programs) or "none yet"
-        raise ValueError(f"stage {stage.name!r}: program = {name!r} is not known there; allowed: {found}")
-    if getattr(stage, "agent", None) == "oracle":
-        raise ValueError(f"stage {stage.name!r}: program = {name!r} needs a model: set `agent` to `base` or a stage")
-    if getattr(stage, "endpoint", None) is not None:
-        raise ValueError(f"stage {stage.name!r}: give either `program` or `endpoint`: a program's model runs here")
-    if hasattr(stage, "sampling") and stage.sampling.grammar:
-        raise ValueError(f"stage {stage.name!r}: sampling.grammar is of the world's tools; a program brings its own")
 
 
 def check_splits(stage: Any, stages: list[AnyStage], pools: dict[str, PoolSection]) -> None:

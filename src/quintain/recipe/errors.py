@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import NoneType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -54,8 +55,9 @@ def _allowed(owner: Any, any_stage: Any, location: tuple[int | str, ...], tags: 
         if part in tags and owner is any_stage:
             owner = tags[str(part)]
         elif isinstance(owner, type) and issubclass(owner, BaseModel):
-            field = owner.model_fields[str(part)]
-            owner = field.annotation
+            owner = owner.model_fields[str(part)].annotation
         else:
             owner = get_args(owner)[-1]  # an item of a list or dict
+        if NoneType in get_args(owner):
+            owner = get_args(owner)[0]
     return list(owner.model_fields) if isinstance(owner, type) and issubclass(owner, BaseModel) else []

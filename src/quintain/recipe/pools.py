@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from functools import cached_property
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 from quintain.curation.pools import Manifest, tasks_digest
 from quintain.curation.seal import Purpose, open_pool, openings, sealed_manifest
-from quintain.harness.world import World
 from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task, load_tasks, save_tasks
 from quintain.recipe.recipe import Recipe
-from quintain.recipe.user_code import check_tasks, load_world, somebodys_code
+from quintain.recipe.user_code import check_tasks
+from quintain.recipe.worlds import RecipeWorld, divide, recipe_worlds
 
 
 class RecipePools:
@@ -32,9 +33,9 @@ class RecipePools:
         self._openings: dict[str, dict[str, int]] = {}
 
     @cached_property
-    def world_class(self) -> type[World]:
-        """The recipe's world."""
-        return load_world(self.recipe.world.world, self.home)
+    def worlds(self) -> dict[str, RecipeWorld]:
+        """The recipe's worlds, by name."""
+        return recipe_worlds(self.recipe, self.home)
 
     def tasks(self, name: str) -> list[Task]:
         """Tasks of a pool, from its file or the world's generator.
@@ -60,7 +61,7 @@ class RecipePools:
         assert section.sealed is not None
         assert section.key is not None
         tasks, log = open_pool(self.home / section.sealed, self.home / section.key, purpose, checkpoint)
-        check_tasks(tasks, f"pool {name!r}", self.world_class.name)
+        check_tasks(tasks, f"pool {name!r}", self.worlds)
         self._openings[name] = openings(log)
         return tasks
 
@@ -68,11 +69,19 @@ class RecipePools:
         """How often the evaluation of each checkpoint opened a sealed pool, as of its last opening in this process."""
         return self._openings.get(name, {})
 
-    def sample(self) -> Task:
-        """Some task of the recipe, for what needs one: of a pool that is not sealed, if there is one."""
-        pools = self.recipe.pools
-        name = next((name for name, pool in pools.items() if pool.sealed is None), None)
-        return self.tasks(name)[0] if name is not None else self.open(next(iter(pools)), "probe")[0]
+    def sample(self, world: str) -> Task:
+        """Some task of a world, for what needs one: of a pool that is not sealed, if there is one.
+
+        Raises:
+            InputError: no pool has any.
+        """
+        sealed = [name for name, pool in self.recipe.pools.items() if pool.sealed is not None]
+        shut = (self.open(name, "probe") for name in sealed)
+        plain = (self.tasks(name) for name in self.recipe.pools if name not in sealed)
+        found = next((task for tasks in chain(plain, shut) for task in tasks if task.world == world), None)
+        if found is None:
+            raise InputError(f"no pool has a task of world {world!r}")
+        return found
 
     def manifest(self, name: str) -> Manifest:
         """What is known of a pool without opening it."""
@@ -80,16 +89,17 @@ class RecipePools:
         if section.sealed is not None:
             return sealed_manifest(self.home / section.sealed).model_copy(update={"name": name})
         keys = {"file", "templates"} if section.file else {"split", "count", "seed", "languages", "templates"}
-        world = self._world()
+        tasks = self.tasks(name)
+        worlds = [self.worlds[one] for one in dict.fromkeys(task.world for task in tasks)]
         return Manifest(
             name=name,
-            world=self.world_class.name,
-            tasks=len(self.tasks(name)),
-            digest=tasks_digest(self.tasks(name)),
-            source=section.model_dump(mode="json", include=keys),
+            world=", ".join(one.name for one in worlds),
+            tasks=len(tasks),
+            digest=tasks_digest(tasks),
+            source=section.model_dump(mode="json", include=keys | ({"shares"} if section.shares else set())),
             generator=f"quintain {metadata.version('quintain')}",
-            toolset=world.toolset().digest,
-            data=world.data_digest(),
+            toolset=", ".join(one.toolset().digest for one in worlds),
+            data=", ".join(one.make().data_digest() for one in worlds),
         )
 
     def _make(self, name: str) -> list[Task]:
@@ -99,16 +109,13 @@ class RecipePools:
         if section.file is not None:
             tasks = load_tasks(self.home / section.file)
         else:
-            assert section.split is not None
-            options = self.recipe.world.options
-            with somebodys_code(f"pool {name!r}: generate() of world {self.recipe.world.world!r}"):
-                made = self.world_class.generate(
-                    section.split, section.count, section.seed, section.languages, section.templates, **options
-                )
-                tasks = list(made)
+            shares = section.shares or dict.fromkeys(self.worlds, 1 / len(self.worlds))
+            parts = divide(section.count, shares)
+            made = [self.worlds[one].generate(name, section, count) for one, count in parts.items() if count]
+            tasks = list(chain.from_iterable(made))
         if not tasks:
             raise InputError(f"pool {name!r} has no tasks")
-        check_tasks(tasks, f"pool {name!r}", self.world_class.name)
+        check_tasks(tasks, f"pool {name!r}", self.worlds)
         return tasks
 
     def save(self, folder: Path) -> None:
@@ -119,10 +126,6 @@ class RecipePools:
             path = manifest_path(folder, name)
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(self.manifest(name).to_json(), ensure_ascii=False, indent=1), encoding="utf-8")
-
-    def _world(self) -> World:
-        with somebodys_code(f"world {self.recipe.world.world!r}"):
-            return self.world_class(**self.recipe.world.options)
 
 
 def manifest_path(folder: Path, pool: str) -> Path:

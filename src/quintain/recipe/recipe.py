@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from quintain.interface.errors import InputError
-from quintain.recipe.checks import check_faults, check_program, check_references, check_splits
+from quintain.recipe.checks import check_faults, check_references, check_splits, check_worlds
 from quintain.recipe.errors import explain, numbers
 from quintain.recipe.stage_kinds import TRAINING, AnyStage
 from quintain.recipe.tables import (
@@ -20,8 +20,8 @@ from quintain.recipe.tables import (
     Name,
     PlanSection,
     PoolSection,
-    ProgramSection,
     Section,
+    WorldEntry,
     WorldSection,
 )
 from quintain.synthesis.general import PYTHON_DOCS
@@ -58,10 +58,12 @@ class Recipe(Section):
     kv_tokens: int = Field(32_768, ge=1)
     """Most tokens in the local engine's cache; episodes wait when it is full."""
     model: ModelSection = ModelSection()
-    world: WorldSection = WorldSection()
+    world: WorldSection | None = None
+    """None is the desk, unless there are `worlds`."""
+    worlds: dict[str, WorldEntry] = {}
+    """Several worlds, by the name their tasks spell."""
     budget: BudgetSection = BudgetSection()  # type: ignore[call-arg]
     faults: dict[Name, FaultsSection] = {}
-    programs: dict[Name, ProgramSection] = {}
     pools: dict[Name, PoolSection]
     stages: list[AnyStage] = Field(min_length=1)
     targets: list[TargetSection] = []
@@ -69,11 +71,11 @@ class Recipe(Section):
 
     @model_validator(mode="after")
     def _names_resolve(self) -> Recipe:
+        check_worlds(self.world, self.worlds, self.pools)
         seen: dict[str, str] = {}
         for stage in self.stages:
             check_references(stage, seen, self.pools)
             check_faults(stage, self.faults, self.stages)
-            check_program(stage, self.programs)
             check_splits(stage, self.stages, self.pools)
             if stage.name == "pools" or (stage.kind in TRAINING and stage.name in ("base", "oracle")):
                 raise ValueError(

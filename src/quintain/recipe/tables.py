@@ -68,6 +68,14 @@ class BudgetSection(Section):
         return Budget(**self.model_dump())
 
 
+class WorldEntry(WorldSection):
+    """`[worlds.NAME]`: one world of several; NAME is the name its tasks spell."""
+
+    world: str
+    budget: BudgetSection | None = None
+    """What one of its episodes may use, in place of `[budget]`."""
+
+
 Share = Annotated[float, Field(ge=0, le=1)]
 
 _FAULTS = FaultPlan()
@@ -91,21 +99,6 @@ class FaultsSection(Section):
         return FaultPlan(**{**self.model_dump(), "kinds": self.kinds or dict.fromkeys(KINDS, 1.0)})
 
 
-class ProgramSection(Section):
-    """`[programs.NAME]`: an agent program of your own, played in place of the built-in loop by stages that name it."""
-
-    function: str | None = None
-    """`module:function`, an async function of one `Assignment`; the recipe's folder is on the import path."""
-    command: list[str] = []
-    """A command line, run in the recipe's folder; the task on standard input, the answer on standard output."""
-
-    @model_validator(mode="after")
-    def _one_way(self) -> ProgramSection:
-        if (self.function is None) == (not self.command):
-            raise ValueError("needs either `function` or `command`")
-        return self
-
-
 class PoolSection(Section):
     """`[pools.NAME]`: a set of tasks, from a file, sealed or not, or from the world's own generator."""
 
@@ -125,6 +118,8 @@ class PoolSection(Section):
     """Languages of the prompts."""
     templates: list[str] = []
     """Templates to generate from, by name, or `seen`, `held_out`, `long`; empty takes the split's short ones."""
+    shares: dict[str, Annotated[float, Field(gt=0, le=1)]] = {}
+    """Share of each world in `count`, where a recipe has several; empty takes all of them equally."""
 
     @model_validator(mode="after")
     def _one_source(self) -> PoolSection:
@@ -132,6 +127,12 @@ class PoolSection(Section):
             raise ValueError("needs exactly one of `file`, `split` and `sealed`")
         if (self.sealed is None) != (self.key is None):
             raise ValueError("`sealed` and `key` go together")
+        if self.shares and self.split is None:
+            raise ValueError("`shares` divide the tasks of a `split`; those of a file name their world")
+        total = sum(self.shares.values())
+        if self.shares and abs(total - 1) > 1e-6:
+            terms = " + ".join(f"{share:g}" for share in self.shares.values())
+            raise ValueError(f"`shares` must sum to 1: {terms} = {total:g}")
         return self
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from quintain.harness.world import World
 from quintain.interface.canonical import canonical_json
@@ -40,43 +38,26 @@ def load_world(reference: str, home: Path) -> type[World]:
     Raises:
         InputError: there is no such module or class, or it is no world.
     """
-    found = _load("world", reference, "must be spelled module:Class", home)
-    if not (isinstance(found, type) and issubclass(found, World)):
-        raise InputError(f"world {reference!r}: {reference.partition(':')[0]} has no World of that name")
-    return found
-
-
-def load_function(reference: str, home: Path) -> Callable[..., Awaitable[Any]]:
-    """Imports a program's async function from `module:function`; `home` is searched first.
-
-    Raises:
-        InputError: there is no such module or function, or it would block: it is not async.
-    """
-    found = _load("program", reference, "must be spelled module:function", home)
-    if not inspect.iscoroutinefunction(found):
-        raise InputError(f"program {reference!r} must be an async function; give one that blocks as `command`")
-    function: Callable[..., Awaitable[Any]] = found
-    return function
-
-
-def _load(what: str, reference: str, form: str, home: Path) -> object:
-    module_name, _, name = reference.partition(":")
-    if not module_name or not name:
-        raise InputError(f"{what} {reference!r} {form}")
+    module_name, _, class_name = reference.partition(":")
+    if not module_name or not class_name:
+        raise InputError(f"world {reference!r} must be spelled module:Class")
     if str(home) not in sys.path:
         sys.path.insert(0, str(home))
-    with somebodys_code(f"{what} {reference!r}: import"):
+    with somebodys_code(f"world {reference!r}: import"):
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             own = module_name.startswith("quintain.worlds.") and module_name != error.name
             remedy = "pip install 'quintain[quickstart]'" if own else "is it installed, or beside the recipe?"
-            raise InputError(f"{what} {reference!r}: {error}; {remedy}") from None
-    return getattr(module, name, None)
+            raise InputError(f"world {reference!r}: {error}; {remedy}") from None
+    found = getattr(module, class_name, None)
+    if not (isinstance(found, type) and issubclass(found, World)):
+        raise InputError(f"world {reference!r}: {module_name} has no World of that name")
+    return found
 
 
-def check_tasks(tasks: Iterable[Task], where: str, world: str) -> None:
-    """Refuses what is no task of this world, ids that occur twice, and what has no JSON form.
+def check_tasks(tasks: Iterable[Task], where: str, worlds: Collection[str]) -> None:
+    """Refuses what is no task of these worlds, ids that occur twice, and what has no JSON form.
 
     Raises:
         InputError: names the first such task.
@@ -85,8 +66,9 @@ def check_tasks(tasks: Iterable[Task], where: str, world: str) -> None:
     for task in tasks:
         if not isinstance(task, Task):
             raise InputError(f"{where}: must hold Tasks, found {type(task).__name__}")
-        if task.world != world:
-            raise InputError(f"{where}: task {task.id!r} is of world {task.world!r}, not {world!r}")
+        if task.world not in worlds:
+            known = " or ".join(map(repr, worlds))
+            raise InputError(f"{where}: task {task.id!r} is of world {task.world!r}, not {known}")
         if task.id in seen:
             raise InputError(f"{where}: two tasks have the id {task.id!r}; ids must differ")
         seen.add(task.id)

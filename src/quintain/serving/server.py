@@ -6,10 +6,10 @@ import errno
 import os
 import socket
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from quintain.agents.gateway.http import check_packages
 from quintain.harness.loop import Harness
 from quintain.interface.errors import InputError
 from quintain.pipeline.lineage import chosen_model, measured_sampling
@@ -41,12 +41,14 @@ def serve(run: Path, stage: str | None, host: str, port: int, temperature: float
 
     recipe, home, name = chosen_model(run, stage)
     workshop = Workshop(recipe, home, run, accept_drift=True)
+    world = workshop.only_world("serving")
     policy = workshop.policy(name)
     engine = LocalEngine(policy.model, kv_tokens=recipe.kv_tokens, sessions=recipe.concurrency)
-    world = without_its_own_user(workshop.world_class)
-    harness = Harness(lambda: world(**recipe.world.options), budget=recipe.budget.budget(), judge=False)
+    silent = without_its_own_user(world.world_class)
+    harness = Harness(lambda: silent(**world.section.options), budget=world.budget, judge=False)
     sampling = replace(measured_sampling(run, recipe, name).sampling(), temperature=temperature)
-    agent = Conversations(harness, workshop.pools.sample(), engine, policy.dialect, sampling, recipe.concurrency, name)
+    sample = workshop.pools.sample(world.name)
+    agent = Conversations(harness, sample, engine, policy.dialect, sampling, recipe.concurrency, name)
     try:
         _run(agent, key, listening)
     finally:
@@ -54,7 +56,9 @@ def serve(run: Path, stage: str | None, host: str, port: int, temperature: float
 
 
 def _check(host: str, temperature: float, key: str | None) -> None:
-    check_packages()
+    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InputError(f"serving needs {' and '.join(missing)}: pip install 'quintain[serve]'")
     from quintain.serving.app import LOOPBACK
 
     if not temperature >= 0:  # also what is no number

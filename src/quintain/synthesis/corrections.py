@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class _Correction(_Strict):
         return self
 
 
-def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Toolset) -> Iterator[Point]:
+def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Callable[[str], Toolset]) -> Iterator[Point]:
     """Corrections of these episodes as points to go on from; those of other episodes are passed over.
 
     Args:
@@ -67,7 +67,7 @@ def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Toolset) 
             raise InputError(
                 f"{where}: episode {one.episode!r} has turns 0 to {len(episode.turns) - 1}, not {one.turn}"
             )
-        yield Point(episode, one.turn, "person", _action(one, toolset, where), label=f"p{number}")
+        yield Point(episode, one.turn, "person", _action(one, toolset(episode.world), where), label=f"p{number}")
 
 
 def checked_correction(line: bytes, episode: Episode, toolset: Toolset) -> dict[str, Any]:

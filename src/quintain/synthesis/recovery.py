@@ -130,8 +130,9 @@ async def go_on(
             raise InputError(f"episode {episode.id!r}: its task is not among the {len(tasks)} of its pool")
         state = states[episode.id, point.turns]
         async with slots:
-            made = await harness.branch(
-                episode, point.turns, tasks[episode.task_id], teacher(point), state=state, name=point.label
+            task = tasks[episode.task_id]
+            made = await harness.of(task).branch(
+                episode, point.turns, task, teacher(point), state=state, name=point.label
             )
         on_episode(point, made)
 

@@ -15,16 +15,14 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from quintain.agents.gateway.http import read_body
-from quintain.agents.gateway.protocol import Refused
 from quintain.evaluation.report import ReportData, StageReport, html_page, page_file, report_html, report_json
 from quintain.evaluation.trajectories import EMBED_LIMIT, SampledEpisode, Vocabulary, episode_json
 from quintain.interface.errors import InputError
 from quintain.pipeline.reporting import Renderer, decoder
 from quintain.pipeline.run import read_manifest, read_recipe
 from quintain.pipeline.workshop import Workshop
-from quintain.recipe.user_code import somebodys_code
-from quintain.serving.app import LOOPBACK
+from quintain.serving.app import LOOPBACK, read_body
+from quintain.serving.protocol import Refused
 from quintain.synthesis.corrections import checked_correction
 from quintain.viewing.index import FACETS, Index, Query
 from quintain.viewing.review import Judgement, add_correction, add_judgement
@@ -87,9 +85,7 @@ class Viewer:
     def correct(self, key: int, line: bytes) -> dict[str, Any]:
         """Keeps a turn that a person rewrote."""
         _, episode = self.index.episode(key)
-        with somebodys_code(f"world {self._workshop.recipe.world.world!r}"):
-            toolset = self._workshop.world().toolset()
-        record = checked_correction(line, episode, toolset)
+        record = checked_correction(line, episode, self._workshop.toolset(episode.world))
         add_correction(self.index.run, record)
         return record
 

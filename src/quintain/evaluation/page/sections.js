@@ -141,20 +141,26 @@ const groupTable = (title, key, note, label, narrow = true) => {
         stages.map((stage) => h("td", {}, rate((stage.evaluation[key][name] || {}).pass1, narrow || stages.length > 3)))))));
 };
 
+const several = () => evaluated.some((stage) => Object.keys(stage.evaluation.by_world).length > 1);
+
 const samplesTable = () => {
   const ks = [...new Set(evaluated.flatMap((stage) => Object.keys(stage.evaluation.overall.pass_k)))].map(Number).sort((a, b) => a - b);
   if (ks.length < 2) return null;
-  const row = (stage, name, key) => h("tr", {}, h("th", { scope: "row" }, stage.name), h("td", {}, name),
-    ks.map((k) => h("td", {}, rate(stage.evaluation.overall[key][k]))));
+  const worlds = (stage) => (several() ? Object.entries(stage.evaluation.by_world) : []);
+  const parts = evaluated.flatMap((stage) =>
+    [[stage.name, stage.evaluation.overall], ...worlds(stage).map(([world, part]) => [`${stage.name}: ${world}`, part])]);
+  const row = ([label, part], name, key) => h("tr", {}, h("th", { scope: "row" }, label), h("td", {}, name),
+    ks.map((k) => h("td", {}, rate(part[key][k]))));
   return h("div", { class: "card" }, h("h3", {}, "Several samples of a task"),
     h("p", { class: "note" }, "pass@k: at least one of k samples succeeds. pass^k: all of k succeed. Both unbiased; neither is the result."),
     table("pass@k and pass^k", ["Stage", "", ...ks.map((k) => `k = ${k}`)],
-      evaluated.flatMap((stage) => [row(stage, "pass@k", "pass_k"), row(stage, "pass^k", "pass_hat_k")])));
+      parts.flatMap((part) => [row(part, "pass@k", "pass_k"), row(part, "pass^k", "pass_hat_k")])));
 };
 
 const successSection = () =>
   evaluated.length > 0 && section("success", "Where it succeeds", "pass@1 with its 95 % interval, resampled by cluster.",
-    outcomes(), groupTable("By template", "by_template", null, "Template", false),
+    outcomes(), several() && groupTable("By world", "by_world", null, "World", false),
+    groupTable("By template", "by_template", null, "Template", false),
     h("div", { class: evaluated.length > 3 ? "grid single" : "grid pairs" }, groupTable("By language", "by_language", null, "Language"),
       groupTable("Templates seen in training and held out", "by_held_out", null, "Template"),
       groupTable("Clean and contaminated", "by_contamination", "Contaminated: training data or a tool's result gave the task away.", "Tasks"),
