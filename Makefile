@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: quickstart test check unit slow bench clean
+.PHONY: quickstart test check unit slow docs bench clean
 
 quickstart: $(VENV)/.quickstart
 	$(BIN)/quintain quickstart --out runs/quickstart $(if $(MINUTES),--minutes $(MINUTES))
@@ -21,6 +21,10 @@ unit: $(VENV)/.dev
 
 slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m slow
+
+docs: $(VENV)/.dev # the site, in build/docs: a warning or a broken link is an error
+	$(BIN)/python -m sphinx -q -W --keep-going -c docs/_site . build/docs
+	$(BIN)/python docs/_site/links.py build/docs
 
 bench: $(VENV)/.dev runs/quickstart/report.json
 	for script in benchmarks/*.py; do $(BIN)/python $$script --out runs/bench/$$(basename $$script .py).json || exit 1; done

@@ -241,23 +241,71 @@ def test_the_page_on_bfcl_quotes_the_benchmark_as_measured():
         assert [cell.strip() for cell in row[1].split("|")] == list(cells)
 
 
-def test_the_chinese_readme_has_the_same_sections_code_tables_and_links():
-    one, two = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "README.zh.md"))
+def outline(text: str) -> list[int]:
+    """Levels of the headings."""
+    return [len(marks) for marks in re.findall(r"^(#+) ", _FENCE.sub("", text), re.MULTILINE)]
 
-    def outline(text: str) -> list[int]:
-        return [len(marks) for marks in re.findall(r"^(#+) ", _FENCE.sub("", text), re.MULTILINE)]
 
-    def code(text: str) -> list[str]:
-        lines = "\n".join(re.findall(r"^```(?:python|sh)\n.*?^```", text, re.MULTILINE | re.DOTALL)).split("\n")
-        return [line.partition("#")[0].rstrip() for line in lines]
+def code(text: str) -> list[str]:
+    """Every line of code, without its comment; a block without a language is a drawing."""
+    blocks = [block for block in _FENCE.findall(text) if not block.startswith("```\n")]
+    return [line.partition("#")[0].rstrip() for block in blocks for line in block.split("\n")]
 
-    def rows(text: str) -> list[list[str]]:
-        return [re.findall(r"\d[\d.,]*", line) for line in re.findall(r"^\|.*\|$", text, re.MULTILINE)]
 
+def figures(text: str) -> list[list[str]]:
+    """Numbers of every row of the tables."""
+    rows = re.findall(r"^\|.*\|$", text, re.MULTILINE)
+    return [[one.rstrip(".,") for one in re.findall(r"\d[\d.,]*", row)] for row in rows]
+
+
+def targets(text: str) -> set[str]:
+    """Pages and files a page links to, those in Chinese by their English names."""
+    links = (link.partition("#")[0] for link in _LINK.findall(_FENCE.sub("", text)))
+    return {link.replace(".zh.md", ".md") for link in links} - {""}
+
+
+CHINESE = [page for page in PAGES if page.name.endswith(".zh.md")]
+
+
+def english(page: Path) -> Path:
+    """The page that a Chinese one is of."""
+    return page.with_name(page.name.replace(".zh.md", ".md"))
+
+
+def test_the_learning_path_every_concept_and_the_peers_are_there_in_chinese():
+    asked = [*(DOCS / "learn").glob("*.md"), *(DOCS / "concepts").glob("*.md"), DOCS / "peers.md", ROOT / "README.md"]
+    assert {page for page in asked if page not in CHINESE} - {english(page) for page in CHINESE} == set()
+
+
+@pytest.mark.parametrize("page", [page for page in CHINESE if page != DOCS / "README.zh.md"], ids=name_of)
+def test_a_chinese_page_has_the_same_sections_code_tables_and_links(page):
+    one, two = (path.read_text(encoding="utf-8") for path in (english(page), page))
     assert outline(one) == outline(two)
     assert code(one) == code(two)
-    assert rows(one) == rows(two)
-    assert set(_LINK.findall(one)) - {"README.zh.md"} == set(_LINK.findall(two)) - {"README.md"}
+    assert figures(one) == figures(two)
+    assert targets(one) - {english(page).name} == targets(two) - {english(page).name}
+
+
+@pytest.mark.parametrize("page", CHINESE, ids=name_of)
+def test_both_languages_of_a_page_lead_to_each_other(page):
+    assert f"[中文]({page.name})" in english(page).read_text(encoding="utf-8")
+    assert f"[English]({english(page).name})" in page.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["peers.md", "peers.zh.md"])
+def test_the_page_on_peers_quotes_the_benchmarks_as_measured(name):
+    page = " ".join((DOCS / name).read_text(encoding="utf-8").split())
+    results = ROOT / "benchmarks" / "results"
+    speed, tuned = (
+        json.loads((results / f"grpo_vs_trl{suffix}.json").read_text(encoding="utf-8"))["speed"]
+        for suffix in ("", "_tuned")
+    )
+    turns = json.loads((results / "harness_overhead.json").read_text(encoding="utf-8"))["rows"]
+    key = "trajectories_per_second"
+    quoted = [f"{speed['quintain'][key]:.1f}", f"{speed['trl'][key]:.2f}", f"{tuned['trl'][key]:.2f}"]
+    quoted += [f"{turns['quintain']['ms_per_turn']:.2f} ms", f"{turns['inspect_ai']['ms_per_turn']:.1f} ms"]
+    quoted += [f"Inspect {turns['inspect_ai']['version']}", f"TRL {speed['trl']['version'].removesuffix('.0')}"]
+    assert [one for one in quoted if one not in page] == []
 
 
 def test_every_dependency_is_explained():

@@ -12,12 +12,20 @@ from pathlib import Path
 import pytest
 
 from quintain import Budget, Harness
+from quintain.agents.oracle import OracleAgent
 from quintain.commands.commands import run
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import load_tasks
 from quintain.recipe.user_code import load_world
 
 TILL = Path(__file__).parents[1] / "examples" / "till"
+ARITHMETIC = TILL.parent / "arithmetic"
+
+
+def arithmetic(split: str):
+    """The arithmetic example's class and some of its tasks."""
+    world = load_world("arithmetic_world:Arithmetic", ARITHMETIC)
+    return world, world.generate(split, 40, seed=7, languages=["en"], templates=[])
 
 
 class Scripted:
@@ -110,3 +118,23 @@ def test_the_check_of_the_verifier_that_the_documentation_shows_runs(monkeypatch
     names: dict = {}
     exec(code, names)
     assert len(names["episodes"]) == 48
+
+
+def test_no_evaluated_expression_of_the_arithmetic_world_is_trained_on():
+    (_, train), (_, measured) = arithmetic("train"), arithmetic("eval")
+    assert not {task.cluster.partition("-")[2] for task in train} & {
+        task.cluster.partition("-")[2] for task in measured
+    }
+    assert {int(re.search(r"\d+", task.prompt)[0]) % 5 == 0 for task in train} == {False}
+    assert {int(re.search(r"\d+", task.prompt)[0]) % 5 == 0 for task in measured} == {True}
+
+
+def test_arithmetic_is_solved_by_its_tools_and_never_by_a_guess():
+    world, tasks = arithmetic("eval")
+    for task in tasks:  # the answers agree with Python's own arithmetic
+        assert str(eval(task.prompt.removeprefix("What is ").removesuffix("?"))) == task.answer
+    harness = Harness(world, budget=Budget(turns=6))
+    oracle = OracleAgent(world().solution, {task.id: task for task in tasks})
+    assert all(episode.success for episode in asyncio.run(harness.rollout(tasks, oracle)))
+    guess = asyncio.run(harness.run(tasks[0], Scripted(Action(answer=tasks[0].answer))))
+    assert (guess.success, guess.verdict.reasons) == (False, ("right, but no tool gave it",))

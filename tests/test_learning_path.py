@@ -1,4 +1,8 @@
-"""The learning path runs as it stands: its Python, its recipes and its commands, with a tiny random model."""
+"""The learning path runs as it stands, in its order, in one folder: its Python, its files and its commands.
+
+The test shortens what a reader runs by `--minutes 1` and nothing else; by default it also puts a tiny random model in
+place of the real one. What the pages show in Chinese is the same, block by block.
+"""
 
 from __future__ import annotations
 
@@ -10,80 +14,113 @@ from pathlib import Path
 import pytest
 
 from quintain.cli.main import main
+from quintain.viewing.app import Viewer
+from quintain.viewing.index import Index
 
-DOCS = Path(__file__).parents[1] / "docs"
-
-SMALLER = {
-    "learn/3-fine-tune.md": {
-        'base = "smollm2-135m"': 'base = "{model}"',
-        "count = 400": "count = 8",
-        "count = 64": "count = 4",
-        "seconds = 150": "seconds = 2",
-        "max_tokens = 64": "max_tokens = 8",
-    },
-    "learn/4-grpo.md": {
-        "count = 400": "count = 8",
-        "count = 64": "count = 4",
-        "seconds = 600": "seconds = 600\nsteps = 1\nvalidate_every = 1",
-        "groups = 6": "groups = 2",
-        "group_size = 8": "group_size = 4",
-        "max_tokens = 64": "max_tokens = 8",
-    },
-}
-"""What a test changes in the recipe of a page, so that it takes seconds."""
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+STEPS = ("1-run-an-agent", "2-data-format", "3-fine-tune", "4-grpo")
+SCALED = ("learn.toml", "arithmetic.toml")
+"""Recipes that train: they say how long they take, so `--minutes` can shorten them."""
 
 
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", (DOCS / page).read_text(encoding="utf-8"), re.M | re.S)
+def blocks(page: str, languages: str = "python|toml|bash") -> list[tuple[str, str]]:
+    """Language and text of every block that a reader runs or saves, in order."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```({languages})\n(.*?)^```", text, re.M | re.S)
 
 
-def run_python(page: str) -> None:
-    """Runs a page's Python as one session, as a reader would."""
+def saved_as(text: str) -> str | None:
+    """The file's name, where a block's first line is nothing but that."""
+    match = re.fullmatch(r"# (\w+\.(?:py|toml))", text.partition("\n")[0])
+    return match[1] if match else None
+
+
+def follow(page: str, base: str) -> None:
+    """Does what a page says: saves its files, runs its Python as one session, gives its commands."""
     names: dict = {"__name__": "learn"}
-    for number, source in enumerate(blocks(page, "python"), start=1):
-        exec(compile(source, f"{page}, block {number}", "exec"), names)
+    for number, (language, text) in enumerate(blocks(page), start=1):
+        name = saved_as(text)
+        if name is not None:
+            Path(name).write_text(text.replace('base = "smollm2-135m"', f'base = "{base}"'), encoding="utf-8")
+        elif language == "python":
+            exec(compile(text, f"{page}, block {number}", "exec"), names)
+        else:
+            for line in text.splitlines():
+                give(line)
 
 
-def save_recipe(page: str, model: Path) -> None:
-    """Writes the page's recipe under the name in its first line, made smaller."""
-    (text,) = blocks(page, "toml")
-    name = text.splitlines()[0].removeprefix("# ")
-    for old, new in SMALLER[page].items():
-        assert old in text, f"{page}: {old} is no longer in {name}"
-        text = text.replace(old, new.format(model=model))
-    Path(name).write_text(text, encoding="utf-8")
+def give(line: str) -> None:
+    """A command, as it stands but for the shortening."""
+    program, *arguments = shlex.split(line)
+    assert program == "quintain"
+    if arguments[0] == "run" and arguments[1] in SCALED:
+        arguments += ["--minutes", "1"]
+    assert main(arguments) in ((0, 1) if arguments[0] == "doctor" else (0,)), line
 
 
-def run_commands(page: str) -> None:
-    for line in "".join(blocks(page, "bash")).splitlines():
-        program, *arguments = shlex.split(line)
-        assert program == "quintain"
-        assert main(arguments) == 0, line
+def look(run: Path, port: int) -> None:
+    """In place of `quintain view`, which serves until a person ends it: what its page would list."""
+    assert port == 8765
+    index = Index(run, {})
+    assert "<html" in Viewer(index).page()
+    index.close()
 
 
 @pytest.fixture
-def reader(tmp_path, monkeypatch, model_folder):
-    """A reader in an empty folder who asks nothing in a chat, with a model that takes no time."""
+def reader(tmp_path, monkeypatch):
+    """A reader in an empty folder who asks nothing in a chat."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("LEARN_MODEL", str(model_folder))
     monkeypatch.setattr("sys.stdin", io.StringIO())
-    return model_folder
+    monkeypatch.setattr("quintain.viewing.view.view", look)
+    return tmp_path
 
 
-def test_steps_1_and_2_run_as_they_stand(reader):
-    run_python("learn/1-run-an-agent.md")
-    run_python("learn/2-data-format.md")
-
-
-def test_steps_3_and_4_train_and_measure(reader):
-    for page, run in (("learn/3-fine-tune.md", "learn-sft"), ("learn/4-grpo.md", "learn-rl")):
-        save_recipe(page, reader)
-        run_commands(page)
-        run_python(page)
+def walk(base: str) -> None:
+    for step in STEPS:
+        follow(f"learn/{step}.md", base)
+    for run in ("learn-sft", "learn-rl"):
         assert Path("runs", run, "report.html").is_file()
     assert list(Path("runs/learn-rl/rl/sheets").glob("*.md"))
 
 
+def test_the_four_steps_run_as_they_stand(reader, monkeypatch, model_folder):
+    monkeypatch.setenv("LEARN_MODEL", str(model_folder))
+    walk(str(model_folder))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_four_steps_run_on_the_real_model(reader):
+    walk("smollm2-135m")
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_the_chinese_page_shows_the_same_files_and_commands(step):
+    assert blocks(f"learn/{step}.zh.md") == blocks(f"learn/{step}.md")
+
+
+@pytest.mark.parametrize("name", ["arithmetic_world.py", "arithmetic.toml"])
+def test_the_example_is_what_step_4_shows(name):
+    (shown,) = (text for _, text in blocks("learn/4-grpo.md") if saved_as(text) == name)
+    source = (ROOT / "examples" / "arithmetic" / name).read_text(encoding="utf-8")
+    assert shown.removeprefix(f"# {name}\n") == source.removeprefix(f"# {name}\n")
+
+
+@pytest.mark.parametrize("name", SCALED)
+def test_every_recipe_of_the_path_promises_at_most_20_minutes(name):
+    (text,) = (text for step in STEPS for _, text in blocks(f"learn/{step}.md", "toml") if saved_as(text) == name)
+    assert 'measure = "minutes"' in text
+    assert "at_most = 20" in text
+
+
+def test_minutes_need_a_recipe_that_says_how_long_it_takes(reader, capsys):
+    recipe = next(text for _, text in blocks("learn/2-data-format.md", "toml"))
+    Path("data.toml").write_text(recipe, encoding="utf-8")
+    assert main(["run", "data.toml", "--minutes", "1"]) == 2
+    assert '[[targets]] measure = "minutes", at_most = 20' in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("page", ["harness", "budgets-and-outcomes", "prefix-trees", "pass-at-k"])
 def test_the_code_of_a_concept_page_runs(page, reader):
-    run_python(f"concepts/{page}.md")
+    follow(f"concepts/{page}.md", "")

@@ -161,9 +161,13 @@ def demo_run() -> ReportData:
     return ReportData(
         title="Quickstart: desk, SmolLM2-135M-Instruct",
         stages=[
-            StageReport("base", "base", summarise(before, 240), seconds=131.0),
             StageReport(
-                "sft", "sft", summarise(after, 240), metrics(96), seconds=312.4, notes=["best of 96 steps is the last"]
+                "base", "base", summarise(before, 240), seconds=131.0, inputs=[("pool", "eval"), ("model", "base")]
+            ),
+            StageReport("demos", "rollout", inputs=[("pool", "train"), ("model", "oracle")]),
+            StageReport(
+                *("sft", "sft", summarise(after, 240), metrics(96), 312.4, ["best of 96 steps is the last"]),
+                inputs=[("model", "base"), ("stage", "demos")],
             ),
         ],
         comparisons=[StageComparison("base", "sft", compare(before, after))],

@@ -98,7 +98,7 @@ def test_page_opens_without_console_errors_or_requests_to_anywhere(
 
 def test_result_shows_before_and_after_with_intervals(browser: webdriver.Chrome, pages: dict[str, str]) -> None:
     open_page(browser, pages["demo"])
-    evaluation = report_run.demo_run().stages[1].evaluation
+    evaluation = report_run.demo_run().stages[-1].evaluation
     assert evaluation is not None
     assert evaluation.pass1 is not None
     hero = browser.find_element(By.CLASS_NAME, "hero")
@@ -262,3 +262,25 @@ def test_recovery_stands_in_a_section_of_its_own_where_faults_struck(browser, pa
     assert "tool gone tuned 2 0.50" in text
     open_page(browser, pages["empty"])
     assert browser.find_elements(By.ID, "recovery") == []
+
+
+def test_lineage_is_a_graph_of_stages_and_inputs_that_can_also_be_heard(browser, pages):
+    open_page(browser, pages["demo"])
+    image = browser.find_element(By.CSS_SELECTOR, ".lineage svg")
+    assert image.get_attribute("role") == "img"
+    assert image.get_attribute("aria-label") == (
+        "Lineage: base from eval, base; demos from train, oracle; sft from base, demos"
+    )
+    assert len(image.find_elements(By.CSS_SELECTOR, ".node")) == 7
+    assert len(image.find_elements(By.CSS_SELECTOR, ".edge")) == 6
+    left = {one.text.split("\n")[0]: one.rect["x"] for one in image.find_elements(By.CSS_SELECTOR, ".node")}
+    assert left["train"] < left["demos"] < left["sft"]
+    open_page(browser, pages["empty"])
+    assert browser.find_elements(By.CSS_SELECTOR, ".lineage") == []
+
+
+def test_success_is_drawn_against_cost_with_intervals(browser, pages):
+    open_page(browser, pages["demo"])
+    image = browser.find_element(By.CSS_SELECTOR, "#cost svg[role=img]")
+    assert image.get_attribute("aria-label").startswith("pass@1 against generated tokens per episode: base 0.0")
+    assert len(image.find_elements(By.CSS_SELECTOR, ".whisker")) == 2

@@ -101,6 +101,9 @@ def _add_run_commands(commands: Any) -> None:
     one.add_argument(
         "--plan", action="store_true", help="print tokens, steps, memory and hours of each stage; run nothing"
     )
+    one.add_argument(
+        "--minutes", type=float, default=None, help="scale it to about this long, if its targets say how long it takes"
+    )
     _add_drift(one)
     _add_out(one, None)
     one.set_defaults(command=_run, resumes=True)
@@ -215,7 +218,7 @@ def _run(options: argparse.Namespace) -> int:
 
     if options.plan:
         return finish(lambda: plan_run(options.recipe), options.json)
-    return finish(lambda: run(options.recipe, options.out, options.accept_drift), options.json)
+    return finish(lambda: run(options.recipe, options.out, options.accept_drift, options.minutes), options.json)
 
 
 def _eval(options: argparse.Namespace) -> int:

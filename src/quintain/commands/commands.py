@@ -22,20 +22,32 @@ LEAST_MINUTES = 6
 """With less, no stage of the quickstart has the steps to show anything."""
 
 
-def run(path: Path, folder: Path | None, accept_drift: bool = False) -> dict[str, Any]:
+def run(path: Path, folder: Path | None, accept_drift: bool = False, minutes: float | None = None) -> dict[str, Any]:
     """Runs a recipe into a folder (`runs/NAME` by default), resuming what is there.
 
     Args:
         path: the recipe.
         folder: of the run.
         accept_drift: go on with a base model that was trained on another interface.
+        minutes: scale data, training and evaluation from the minutes the recipe states to about this long.
 
     Raises:
-        InputError: the recipe or its inputs are wrong.
+        InputError: the recipe or its inputs are wrong, or it does not say how many minutes it takes.
     """
     recipe = load_recipe(path)
+    if minutes is not None:
+        recipe = scaled(recipe, minutes / _stated_minutes(recipe, path, minutes))
     text = path.read_text(encoding="utf-8")
     return _run(recipe, text, path.parent, folder or Path("runs") / recipe.name, accept_drift)
+
+
+def _stated_minutes(recipe: Recipe, path: Path, wanted: float) -> float:
+    if not wanted > 0:  # also what is no number
+        raise InputError(f"{wanted:g} minutes is too short; give more than 0")
+    bounds = [one.at_most for one in recipe.targets if one.measure == "minutes" and one.at_most is not None]
+    if not bounds:
+        raise InputError(f'{path}: --minutes needs the minutes it takes: [[targets]] measure = "minutes", at_most = 20')
+    return min(bounds)
 
 
 def plan_run(path: Path) -> dict[str, Any]:

@@ -37,7 +37,16 @@ SCHEMA_VERSION = 1
 """Raised when a key of `report.json` changes its meaning or goes away; new keys do not raise it."""
 
 _CURVE_POINTS = 1_000  # rows of one stage's metrics that the page embeds; report.json keeps all
-_SCRIPTS = ("base.js", "charts.js", "sections.js", "recovery.js", "episode.js", "viewer.js")
+_SCRIPTS = (
+    "base.js",
+    "charts.js",
+    "sections.js",
+    "recovery.js",
+    "frontier.js",
+    "lineage.js",
+    "episode.js",
+    "viewer.js",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +61,7 @@ class StageReport:
         seconds: wall seconds of the stage.
         notes: lines for a person.
         audit: of an evaluation: what training and tools gave away, distance to training, openings of a sealed pool.
+        inputs: what it was made from, as (kind, name); kinds are `pool`, `model`, `file` and `stage`.
     """
 
     name: str
@@ -61,6 +71,7 @@ class StageReport:
     seconds: float = 0.0
     notes: Sequence[str] = ()
     audit: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +223,7 @@ def _stage_json(stage: StageReport) -> dict[str, Any]:
         "seconds": stage.seconds,
         "notes": list(stage.notes),
         "audit": dict(stage.audit),
+        "inputs": [{"kind": kind, "name": name} for kind, name in stage.inputs],
         "evaluation": stage.evaluation.to_json() if stage.evaluation else None,
         "metrics": [dict(row) for row in stage.metrics],
     }

@@ -36,6 +36,21 @@ def _models(by_name: dict[str, Any], *names: str) -> list[str]:
     return [name for name in names if name in by_name and by_name[name].kind in TRAINING]
 
 
+def made_from(stage: dict[str, Any]) -> list[tuple[str, str]]:
+    """What a stage's result rests on, as (kind, name): pools, the base model or a model behind a server, files, stages.
+
+    Args:
+        stage: as its manifest holds it.
+    """
+    pools = [("pool", stage[key]) for key in ("pool", "validation") if stage.get(key)]
+    files = [("file", Path(one).name) for key in ("text", "documents", "imports") for one in stage.get(key) or ()]
+    served = stage.get("endpoint")
+    models = [served["model"]] if served else [stage[key] for key in ("start", "model", "agent") if stage.get(key)]
+    named = [*models, *([stage["replay"]] if stage.get("replay") else []), *stage.get("data", ())]
+    kinds = {"base": "model", "oracle": "model"} | ({served["model"]: "model"} if served else {})
+    return [*pools, *files, *dict.fromkeys((kinds.get(name, "stage"), name) for name in named)]
+
+
 def split_stage(path: Path) -> tuple[Path, str | None]:
     """`RUN/STAGE` as run and stage, `RUN` as a run alone."""
     return (path.parent, path.name) if read_manifest(path) is not None else (path, None)

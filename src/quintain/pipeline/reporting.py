@@ -25,6 +25,7 @@ from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
 from quintain.pipeline.auditing import read_audit
+from quintain.pipeline.lineage import made_from
 from quintain.pipeline.run import read_manifest, read_recipe
 from quintain.pipeline.stages import read_metrics
 from quintain.pipeline.workshop import Workshop
@@ -149,6 +150,7 @@ def _stage(folder: Path, manifest: dict[str, Any], episodes: Sequence[Episode]) 
         seconds=manifest["seconds"],
         notes=[one for one in (manifest["result"].get("line", ""), audit.get("line", "")) if one],
         audit=audit,
+        inputs=made_from(stage),
     )
 
 

@@ -39,7 +39,7 @@ class WorldSection(Section):
     """`[world]`: where the agent acts."""
 
     world: str = "quintain.worlds.desk:Desk"
-    """`module:Class`; the recipe's folder is on the import path."""
+    """Its class, spelled as the default is; the recipe's folder is on the import path."""
     options: dict[str, Any] = {}
     """Passed to the class."""
     probes: list[ProbeSection] = []

@@ -194,8 +194,7 @@ const costSection = () =>
   evaluated.length > 0 && section("cost", "Cost and behaviour", "Per success counts what failures cost, too.",
     h("div", { class: "card" }, table("Cost and behaviour", ["", ...evaluated.map((stage) => stage.name)], COST_ROWS.map(([name, value]) =>
       value === null ? h("tr", { class: "group" }, h("th", { scope: "rowgroup", colspan: evaluated.length + 1 }, name))
-        : h("tr", {}, h("th", { scope: "row" }, name), evaluated.map((stage) => h("td", {}, value(stage.evaluation)))))),
-      Object.entries(data.frontier).map(([unit, names]) => h("p", { class: "note" }, `Nobody beats both success and ${unit} of: ${names.join(", ")}.`))));
+        : h("tr", {}, h("th", { scope: "row" }, name), evaluated.map((stage) => h("td", {}, value(stage.evaluation))))))), costPlot());
 
 const timing = () => {
   const longest = Math.max(...data.stages.map((stage) => stage.seconds), 1e-9);
@@ -215,6 +214,6 @@ const listing = (title, entries) =>
 
 const runSection = () =>
   (data.stages.length || data.recipe || Object.keys({ ...data.machine, ...data.versions }).length) > 0 && section("run", "Run", null,
-    data.stages.length > 0 && timing(),
+    data.stages.length > 0 && timing(), lineage(),
     h("div", { class: "grid" }, listing("Machine", data.machine), listing("Versions and digests", data.versions)),
     data.recipe && h("div", { class: "card" }, h("details", {}, h("summary", {}, "Recipe"), h("pre", { tabindex: 0 }, data.recipe))));
