@@ -100,6 +100,7 @@ SECTIONS: dict[type[BaseModel], str] = {
     ProbeSection: "`[[world.probes]]`",
     recipes.BudgetSection: "`[budget]`",
     recipes.FaultsSection: "`[faults.NAME]`",
+    recipes.ProgramSection: "`[programs.NAME]`",
     recipes.PoolSection: "`[pools.NAME]`",
     tables.PlanSection: "`[plan]`",
     tables.ShapeSection: "`[plan.shape]`",

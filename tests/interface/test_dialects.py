@@ -250,3 +250,15 @@ def test_the_codec_gives_back_any_text_and_never_a_special_token(text: str) -> N
     ids = codec.encode(text)
     assert codec.decode(ids) == text
     assert all(index >= len(QWEN_TOKENS) for index in ids)
+
+
+@every
+def test_observations_and_messages_in_a_row_open_one_turn(subject: str) -> None:
+    dialect = make(subject)
+    seen, asked = [Observation("a", "look_up", "3")], message("user", "And two?")
+    both = dialect.codec.decode(dialect.follow([seen, asked]))
+    first, second = (dialect.codec.decode(ids) for ids in (dialect.observe(seen), dialect.say(asked)))
+    assert both.endswith(second.removeprefix("\n"))
+    kept = both.removesuffix(second.removeprefix("\n"))
+    assert first.startswith(kept)
+    assert "3" in kept

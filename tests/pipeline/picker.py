@@ -56,3 +56,10 @@ class Flaky(Picker):
         if task.id == "train-0" and sample % 8:
             raise InfraError("the judge is gone")
         return super().verify(task, episode)
+
+
+class Asking(Picker):
+    """Somebody has more to say."""
+
+    def user(self, view):
+        return None

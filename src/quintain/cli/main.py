@@ -123,6 +123,7 @@ def _add_look_commands(commands: Any) -> None:
     )
     _add_drift(one)
     one.add_argument("--prompt", type=Path, default=None, metavar="FILE", help="TOML: instructions, examples, tools")
+    one.add_argument("--program", default=None, metavar="NAME", help="an agent program of the recipe around the model")
     one.add_argument("--price-in", type=float, default=0.0, help="price of a million prompt tokens")
     one.add_argument("--price-out", type=float, default=0.0, help="price of a million generated tokens")
     one.add_argument(
@@ -227,8 +228,8 @@ def _eval(options: argparse.Namespace) -> int:
     if options.rescore is not None:
         return finish(lambda: rescore(options.recipe, options.rescore, options.pool, Path(options.out)), options.json)
     arguments = (options.recipe, options.model, options.pool, options.samples, Path(options.out))
-    more = {"endpoint": _endpoint(options), "prompt": options.prompt, "accept_drift": options.accept_drift}
-    return finish(lambda: evaluate(*arguments, **more), options.json)
+    named = {"prompt": options.prompt, "program": options.program, "accept_drift": options.accept_drift}
+    return finish(lambda: evaluate(*arguments, endpoint=_endpoint(options), **named), options.json)
 
 
 def _endpoint(options: argparse.Namespace) -> dict[str, Any] | None:

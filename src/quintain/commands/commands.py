@@ -85,6 +85,7 @@ def evaluate(
     *,
     endpoint: dict[str, Any] | None = None,
     prompt: Path | None = None,
+    program: str | None = None,
     accept_drift: bool = False,
 ) -> dict[str, Any]:
     """Measures one model on a pool of a recipe, with the sampling of the recipe's own first evaluation of that pool.
@@ -97,6 +98,7 @@ def evaluate(
         folder: of the run.
         endpoint: keys of an `endpoint` table: a model behind a server is measured instead.
         prompt: a TOML file with what the endpoint is told, as a `prompt` table.
+        program: name of a program of the recipe, played with the model's tokens.
         accept_drift: go on with a model that was trained on another interface; its record is compared.
 
     Raises:
@@ -113,6 +115,8 @@ def evaluate(
         stage["endpoint"] = endpoint
     if prompt is not None:
         stage["prompt"] = read_toml(prompt, "prompt file not found")
+    if program is not None:
+        stage["program"] = program
     table["stages"] = [stage]
     table["targets"] = []  # they are about the recipe's own stages
     text = path.read_text(encoding="utf-8")

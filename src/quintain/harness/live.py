@@ -14,8 +14,8 @@ from quintain.harness.faults import Fault, FaultPlan, FaultStream
 from quintain.harness.isolated import IsolatedWorld
 from quintain.harness.threads import settle
 from quintain.harness.world import World
-from quintain.interface.episode import Budget, Episode, LimitKind, Outcome, Usage, Verdict
-from quintain.interface.errors import InfraError, InputError, InterfaceDrift, QuintainError, describe
+from quintain.interface.episode import Budget, Episode, Outcome, Usage, Verdict
+from quintain.interface.errors import InfraError, InputError, InterfaceDrift, LimitKind, QuintainError, describe
 from quintain.interface.faults import REFUSALS
 from quintain.interface.messages import Action, Call, Message, Observation, Turn
 from quintain.interface.records import TokenRecord
@@ -185,6 +185,17 @@ class Live:
     async def observe(self, action: Action) -> tuple[Observation, ...]:
         """Runs the action's calls. An infra error is retried once from the snapshot; if it comes back it is
         the agent's doing, so that crashing a tool is no way to dodge a bad score."""
+        observations = await self._observe(action)
+        self._calls_done += _lasting(Turn(action, observations))
+        return observations
+
+    async def run(self, call: Call) -> Observation:
+        """Runs one call at once, its turn not being over: a later failure goes back to the state after it."""
+        (seen,) = await self.observe(Action(calls=(call,)))
+        self.state = self._snapshot()
+        return seen
+
+    async def _observe(self, action: Action) -> tuple[Observation, ...]:
         faults = self._strike(action)
         try:
             return await self._run_calls(action, faults)
@@ -276,15 +287,14 @@ class Live:
             for name, arguments in [*self._calls_done, *((call.tool, call.arguments) for call in before)]:
                 await run_call(Call("replay", name, arguments), self.toolset, self.budget)
 
-    def record(self, action: Action, observations: tuple[Observation, ...]) -> Turn:
+    def record(self, turn: Turn) -> None:
         """Adds a turn and what it used."""
-        turn = Turn(action, observations)
+        action = turn.action
         self.turns.append(turn)
         self.tokens.add(action)
-        self._calls_done += _lasting(turn)
         used = self.usage
         used.turns += 1
-        used.tool_calls += sum(1 for one in observations if one.error != "format")
+        used.tool_calls += sum(1 for one in turn.observations if one.error != "format")
         used.format_errors += turn.malformed
         used.context_tokens += len(action.context)
         if action.generation is not None:
@@ -297,7 +307,6 @@ class Live:
         for name in (name for name, is_done in done.items() if is_done):
             self.milestones.setdefault(name, len(self.turns) - 1)
         self.state = self._snapshot()
-        return turn
 
     def say(self, said: Message) -> None:
         """Adds what the user said after the last turn."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
 from quintain.harness.calls import format_observation
 from quintain.harness.faults import FaultPlan
@@ -12,13 +14,15 @@ from quintain.harness.isolated import isolate
 from quintain.harness.journal import Journal, JournalError, Unfinished
 from quintain.harness.live import Live, WorldFactory, episode_seed
 from quintain.interface.episode import Budget, Digests, Episode, Outcome, Usage, Verdict
-from quintain.interface.errors import ContextFull, InfraError, InputError, QuintainError, describe
-from quintain.interface.messages import Action, Observation, message
+from quintain.interface.errors import ContextFull, InfraError, InputError, OutOfBudget, QuintainError, describe
+from quintain.interface.messages import Action, Call, Observation, Turn, message
 from quintain.interface.records import message_from_json, milestones_by_turn, turn_from_json
 from quintain.interface.tasks import Task
-from quintain.interface.view import Agent
+from quintain.interface.view import Agent, Player, Program
 
 OnEpisode = Callable[[Episode], None]
+
+T = TypeVar("T")
 
 
 class Harness:
@@ -67,7 +71,7 @@ class Harness:
         """The harness of a task's world: one of those beside this one, or this one."""
         return self._beside.get(task.world, self)
 
-    async def run(self, task: Task, agent: Agent, *, sample: int = 0) -> Episode:
+    async def run(self, task: Task, agent: Player, *, sample: int = 0) -> Episode:
         """Runs one episode of a task; `sample` tells the episodes of one task apart."""
         header = self._header(task, agent, f"{task.id}#{sample}", episode_seed(self.seed, task.id, sample))
         with Live(task, self.factory, self.budget, header, self.faults) as live:
@@ -77,7 +81,7 @@ class Harness:
             if problem is not None:
                 outcome = Outcome("infra_error", detail=f"reset failed twice: {describe(problem)}"[:300])
                 return await self._conclude(live, outcome, agent)
-            return await self._play(live, agent)
+            return await (self._accompany(live, agent) if isinstance(agent, Program) else self._play(live, agent))
 
     async def resume(self, unfinished: Unfinished, task: Task, agent: Agent) -> Episode:
         """Goes on with an interrupted episode after its last journaled turn."""
@@ -130,7 +134,7 @@ class Harness:
     async def rollout(
         self,
         tasks: Sequence[Task],
-        agent: Agent,
+        agent: Player,
         *,
         samples: int = 1,
         done: Iterable[Episode] = (),
@@ -144,7 +148,7 @@ class Harness:
             agent: who decides.
             samples: episodes per task.
             done: episodes that already exist; they are returned, not run again.
-            unfinished: interrupted episodes; they go on where they stopped.
+            unfinished: interrupted episodes; they go on where they stopped, those of a program from the start.
             on_episode: told of every episode as it ends.
 
         Returns:
@@ -164,11 +168,10 @@ class Harness:
                 return have[identity]
             async with slots:
                 home = self.of(task)
-                episode = await (
-                    home.resume(torn[identity], task, agent)
-                    if identity in torn
-                    else home.run(task, agent, sample=sample)
-                )
+                if identity in torn and not isinstance(agent, Program):
+                    episode = await home.resume(torn[identity], task, agent)
+                else:
+                    episode = await home.run(task, agent, sample=sample)
             if on_episode:
                 on_episode(episode)
             return episode
@@ -180,7 +183,7 @@ class Harness:
             raise failed.exceptions[0] from None
         return [job.result() for job in jobs]
 
-    def _header(self, task: Task, agent: Agent, identity: str, seed: int) -> Episode:
+    def _header(self, task: Task, agent: Player, identity: str, seed: int) -> Episode:
         system = [message("system", self.instructions)] if self.instructions else []
         return Episode(
             id=identity,
@@ -214,6 +217,17 @@ class Harness:
             if action.answer is not None:
                 return await self._after_answer(live, agent)
 
+    async def _accompany(self, live: Live, program: Program) -> Episode:
+        """Lets a program play by itself; the world answers its calls when it makes them."""
+        seconds = live.remaining().seconds
+        problem = await _or_outcome(lambda: program.play(live.view(), _Recorder(self, live)), seconds)
+        given = [turn.action for turn in live.turns if turn.action.answer is not None]
+        if problem is None and not given:
+            problem = Outcome("agent_error", detail="the program ended without an answer")
+        if problem is None:
+            problem = Outcome("declined" if given[-1].declines else "answered")
+        return await self._conclude(live, problem, program)
+
     async def _step(self, live: Live, action: Action) -> Outcome | None:
         """Runs an action's calls and journals the turn."""
         try:
@@ -221,40 +235,32 @@ class Harness:
                 observations: tuple[Observation, ...] = (format_observation(action.error),)
             else:
                 observations = await live.observe(action)
-            turn = live.record(action, observations)
+            self._record(live, Turn(action, observations))
+        except JournalError:
+            raise
         except InfraError as error:
             return Outcome("infra_error", detail=str(error))
+        return None
+
+    def _record(self, live: Live, turn: Turn) -> None:
+        """Adds a turn to the episode and to the journal."""
+        live.record(turn)
         if self.journal:
             index = len(live.turns) - 1
             live.usage.seconds, spent = live.elapsed(), live.usage.seconds
             self.journal.turn(live.header.id, index, turn, live.usage, tuple(live.milestones), live.state)
             live.usage.seconds = spent
-        return None
 
     async def _ask(self, live: Live, agent: Agent) -> Action | Outcome:
         """The agent's next action. An engine's infra error is retried once; any other error is the agent's."""
-        for last_try in (False, True):
-            try:
-                view = live.view()
-                async with asyncio.timeout(view.remaining.seconds):
-                    action = await agent.act(view)
-                if not isinstance(action, Action):
-                    return Outcome("agent_error", detail=f"the agent must return an Action, found {action!r}"[:300])
-                return action
-            except TimeoutError:
-                return Outcome("limit", "seconds")
-            except JournalError:
-                raise
-            except InfraError as error:
-                if last_try:
-                    return Outcome("infra_error", detail=f"engine failed twice: {error}")
-            except ContextFull as error:
-                return Outcome("limit", "context", detail=str(error))
-            except QuintainError:
-                raise
-            except Exception as error:
-                return Outcome("agent_error", detail=describe(error)[:300])
-        raise AssertionError("unreachable")
+        for _ in range(2):
+            view = live.view()
+            action = await _or_outcome(partial(agent.act, view), view.remaining.seconds)
+            if not isinstance(action, Outcome) or action.kind != "infra_error":
+                break
+        if isinstance(action, Action | Outcome):
+            return action
+        return Outcome("agent_error", detail=f"the agent must return an Action, found {action!r}"[:300])
 
     async def _after_answer(self, live: Live, agent: Agent) -> Episode:
         """Lets the world play the user; without a reply the episode is over."""
@@ -271,7 +277,7 @@ class Harness:
             self.journal.user(live.header.id, len(live.turns) - 1, said, live.state)
         return await self._play(live, agent)
 
-    async def _conclude(self, live: Live, outcome: Outcome, agent: Agent) -> Episode:
+    async def _conclude(self, live: Live, outcome: Outcome, agent: Player) -> Episode:
         episode = live.finish(outcome)
         await live.world.end_programs()  # nothing the agent started is alive when the world judges
         if outcome.kind != "infra_error" and self.judge:
@@ -297,6 +303,45 @@ class Harness:
             reasons = verdict.reasons if verdict else (failed,)
             return replace(episode, outcome=Outcome("infra_error", detail="; ".join(reasons)[:300]))
         return replace(episode, verdict=verdict)
+
+
+class _Recorder:
+    """What a program's side may do to its episode."""
+
+    def __init__(self, harness: Harness, live: Live) -> None:
+        self._harness = harness
+        self._live = live
+        self._alone = asyncio.Lock()
+
+    async def run(self, call: Call) -> Observation:
+        """Runs a call in the world now; one at a time, in the order in which they are asked for."""
+        async with self._alone:
+            return await self._live.run(call)
+
+    def record(self, turn: Turn) -> None:
+        """Adds a turn whose calls have been answered."""
+        self._harness._record(self._live, turn)
+
+
+async def _or_outcome(decide: Callable[[], Awaitable[T]], seconds: float) -> T | Outcome:
+    """What an agent decides, within its time; or how that ends its episode."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await decide()
+    except TimeoutError:
+        return Outcome("limit", "seconds")
+    except JournalError:
+        raise
+    except InfraError as error:
+        return Outcome("infra_error", detail=f"engine failed twice: {error}")
+    except ContextFull as error:
+        return Outcome("limit", "context", detail=str(error))
+    except OutOfBudget as error:
+        return Outcome("limit", error.kind)
+    except QuintainError:
+        raise
+    except Exception as error:
+        return Outcome("agent_error", detail=describe(error)[:300])
 
 
 def _usage_of(episode: Episode, turns: int) -> Usage:

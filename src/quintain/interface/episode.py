@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from quintain.interface.errors import LimitKind
 from quintain.interface.messages import Message, Turn
 
 
@@ -29,9 +30,6 @@ class Verdict:
     def __post_init__(self) -> None:
         if self.score is None:
             object.__setattr__(self, "score", 1.0 if self.success else 0.0)
-
-
-LimitKind = Literal["turns", "tool_calls", "tokens", "seconds", "format_errors", "context"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +100,7 @@ class Segment:
 
     Attributes:
         ids: token ids `[T]`.
-        parent: index of the segment it came from (-1 for the first).
+        parent: index of the segment it came from (-1 for the first, and for a conversation of its own).
         reason: why it was begun.
     """
 

@@ -22,6 +22,18 @@ class ContextFull(InputError):
     """No room is left for another token: an episode ends with `limit(context)`."""
 
 
+LimitKind = Literal["turns", "tool_calls", "tokens", "seconds", "format_errors", "context"]
+"""What can run out in an episode; `context` is the model's own."""
+
+
+class OutOfBudget(QuintainError):
+    """A program asks for more than its budget holds: its episode ends with `limit(kind)`."""
+
+    def __init__(self, kind: LimitKind) -> None:
+        super().__init__(f"the budget of {kind} is used up")
+        self.kind = kind
+
+
 def describe(error: BaseException) -> str:
     """Type and message of an error of somebody else's code, also where its message can't be read."""
     try:

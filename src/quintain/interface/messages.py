@@ -99,7 +99,8 @@ class Action:
         generation: the engine's tokens, where a token engine produced the action.
         closing: token ids appended with weight 0 because the turn was cut before its end token.
         spent: what it used, where there is no generation to count.
-        discard: the agent starts a new segment with `context` instead of extending the last one, and why.
+        discard: the agent starts a new segment with `context` instead of extending one, and why.
+        segment: which segment it extends, or leaves for the new one (-1: a conversation of its own); None: the last.
     """
 
     thought: str = ""
@@ -111,7 +112,8 @@ class Action:
     generation: Generation | None = None
     closing: tuple[int, ...] = ()
     spent: Spent | None = None
-    discard: Literal["", "summary", "discard", "new_user"] = ""
+    discard: Literal["", "start", "summary", "discard", "new_user", "branch"] = ""
+    segment: int | None = None
 
     def __post_init__(self) -> None:
         kinds = [bool(self.calls), self.answer is not None, self.error is not None]

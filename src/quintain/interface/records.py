@@ -40,6 +40,7 @@ def turn_to_json(turn: Turn) -> dict[str, Any]:
         "context": action.context,
         "closing": action.closing,
         "discard": action.discard,
+        "segment": action.segment,
         "spent": action.spent,
         "ids": made.ids if made else (),
         "logprobs": made.logprobs if made else (),
@@ -85,6 +86,7 @@ def turn_from_json(record: dict[str, Any]) -> Turn:
         generation=made,
         closing=tuple(record["closing"]),
         discard=record["discard"],
+        segment=record.get("segment"),
         spent=Spent(**record["spent"]) if record.get("spent") else None,  # older journals have none
     )
     return Turn(action, tuple(_observation_from_json(one) for one in record["observations"]))
@@ -103,19 +105,20 @@ class TokenRecord:
         self.spans: list[Span | None] = []
 
     def add(self, action: Action) -> None:
-        """Appends what one action saw and wrote; starts a segment if it discards the last one."""
+        """Appends what one action saw and wrote to the segment it names, or to a new one."""
         made = action.generation
         if made is None:
             self.spans.append(None)
             return
+        number = len(self._segments) - 1 if action.segment is None else action.segment
         if not self._segments or action.discard:
-            parent = len(self._segments) - 1
-            self._segments.append(([], parent, action.discard or "start"))
-        ids = self._segments[-1][0]
+            self._segments.append(([], number, action.discard or "start"))
+            number = len(self._segments) - 1
+        ids = self._segments[number][0]
         ids.extend(action.context)
         start = len(ids)
         ids.extend(made.ids)
-        self.spans.append(Span(len(self._segments) - 1, start, len(ids)))
+        self.spans.append(Span(number, start, len(ids)))
         ids.extend(action.closing)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from quintain.interface.episode import Budget
-from quintain.interface.messages import Action, Message, Turn
+from quintain.interface.messages import Action, Call, Message, Observation, Turn
 from quintain.interface.tools import Toolset
 
 
@@ -59,3 +59,50 @@ class Agent(Protocol):
     async def release(self, episode: str) -> None:
         """The episode is over: forget its caches."""
         ...
+
+
+class Recorder(Protocol):
+    """What a program's side may do to the episode it plays."""
+
+    async def run(self, call: Call) -> Observation:
+        """Runs a call in the world now; one at a time, in the order in which they are asked for."""
+        ...
+
+    def record(self, turn: Turn) -> None:
+        """Adds a turn whose calls have been answered."""
+        ...
+
+
+@runtime_checkable
+class Program(Protocol):
+    """An agent that runs by itself: it decides when its calls run, and when it is done."""
+
+    @property
+    def name(self) -> str:
+        """Name for records."""
+        ...
+
+    @property
+    def version(self) -> int:
+        """Version of its policy."""
+        ...
+
+    async def play(self, view: View, recorder: Recorder) -> None:
+        """Plays a whole episode; returns once the program is done, its last answer recorded.
+
+        Cancelled, or failing, it has ended the program and recorded the turns that were made.
+
+        Raises:
+            OutOfBudget: the program asked for more than its budget.
+            ContextFull: no room is left in the model's context.
+            InfraError: the engine broke.
+        """
+        ...
+
+    async def release(self, episode: str) -> None:
+        """The episode is over: forget its caches."""
+        ...
+
+
+Player = Agent | Program
+"""Whoever plays an episode."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
@@ -37,19 +37,21 @@ class Background:
         end_team()  # this thread waits now: its helper threads must not slow those of the engine
         return self.start(work).result()
 
-    def close(self) -> None:
-        """Cancels what is under way, and waits until it has ended."""
-        self.run(_cancel_others())
+    def close(self, last: Callable[[], Awaitable[None]] | None = None) -> None:
+        """Cancels what is under way, and waits until it has ended; then runs `last` in the same loop."""
+        self.run(_end(last))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
 
 
-async def _cancel_others() -> None:
+async def _end(last: Callable[[], Awaitable[None]] | None) -> None:
     others = asyncio.all_tasks() - {asyncio.current_task()}
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+    if last is not None:
+        await last()
 
 
 class Gathering:
@@ -77,7 +79,7 @@ class Gathering:
 
     def close(self) -> None:
         """Ends the episodes under way; their journals keep what is finished."""
-        self.background.close()
+        self.background.close(self._practice.close)
 
     def observe(self, step: int, outcomes: Outcomes) -> None:
         """Takes the outcomes of a step, for the steps that may know them."""

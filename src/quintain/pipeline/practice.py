@@ -7,17 +7,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from quintain.agents.model import ModelAgent
 from quintain.harness.journal import Journal, Unfinished, read_journal
 from quintain.harness.loop import Harness
 from quintain.interface.episode import Episode
 from quintain.interface.generation import Engine, Sampling
 from quintain.interface.tasks import Task
+from quintain.pipeline.programs import model_player
 from quintain.pipeline.workshop import Policy, Workshop
 from quintain.recipe import GRPOStage
 
 if TYPE_CHECKING:
-    from quintain.interface.view import Agent
+    from quintain.interface.view import Player
 
 
 class Practice:
@@ -28,12 +28,16 @@ class Practice:
         stage: the GRPO stage.
         policy: the model with its dialect.
         engine: generates with the model's weights.
+
+    Attributes:
+        close: frees the agent's means, in the event loop it played in; None where it has none.
     """
 
     def __init__(self, workshop: Workshop, stage: GRPOStage, policy: Policy, engine: Engine) -> None:
         self._workshop = workshop
         self._faults = stage.faults
-        self._agent = ModelAgent(engine, policy.dialect, Sampling(max_tokens=stage.max_tokens), name=stage.name)
+        sampling = Sampling(max_tokens=stage.max_tokens)
+        self._agent, self.close = model_player(workshop, stage, policy, engine, sampling)
 
     @contextmanager
     def session(self, folder: Path, number: int) -> Iterator[Session]:
@@ -63,7 +67,7 @@ class Session:
         tasks: played so far, by id.
     """
 
-    def __init__(self, harness: Harness, agent: Agent, done: list[Episode], unfinished: list[Unfinished]) -> None:
+    def __init__(self, harness: Harness, agent: Player, done: list[Episode], unfinished: list[Unfinished]) -> None:
         self._harness = harness
         self._agent = agent
         self._done = {episode.id: episode for episode in done}

@@ -8,11 +8,13 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
+
+from pydantic import BaseModel
 
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
@@ -89,7 +91,9 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "model": workshop.recipe.model.model_dump(mode="json"),
             "world": _worlds(workshop),
             "budget": workshop.recipe.budget.model_dump(mode="json"),
-            "faults": _faults(workshop.recipe, stage),
+            "faults": _named(workshop.recipe.faults, getattr(stage, "faults", None)),
+            "program": _named(workshop.recipe.programs, getattr(stage, "program", None)),
+            "program_files": _program_files(workshop, stage),
             "corrections": _corrections(workshop.home, stage),
             "pools": [workshop.pool_digest(name) for name in _pools(stage)],
             "seed": workshop.recipe.seed,
@@ -105,9 +109,19 @@ def _worlds(workshop: Workshop) -> Any:
     return sections if len(sections) > 1 else sections[0]
 
 
-def _faults(recipe: Recipe, stage: Any) -> dict[str, Any] | None:
-    name = getattr(stage, "faults", None)
-    return recipe.faults[name].model_dump(mode="json") if name else None
+def _named(sections: Mapping[str, BaseModel], name: str | None) -> dict[str, Any] | None:
+    return sections[name].model_dump(mode="json") if name else None
+
+
+def _program_files(workshop: Workshop, stage: Any) -> dict[str, str]:
+    """Digests of the files beside the recipe that a stage's program names: another text is another agent."""
+    name = getattr(stage, "program", None)
+    if name is None:
+        return {}
+    section = workshop.recipe.programs[name]
+    module = (section.function or "").partition(":")[0].replace(".", "/")
+    paths = [workshop.home / one for one in (f"{module}.py", *section.command)]
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths if path.is_file()}
 
 
 def _texts(workshop: Workshop, stage: Any) -> dict[str, Any]:

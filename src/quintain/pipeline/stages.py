@@ -20,7 +20,7 @@ from quintain.interface.example import Example
 from quintain.interface.failures import recovered
 from quintain.interface.sample import read_samples
 from quintain.interface.tasks import Task
-from quintain.interface.view import Agent
+from quintain.interface.view import Player
 from quintain.pipeline.auditing import Auditor
 from quintain.pipeline.comparison import Measured, cost_of_drift
 from quintain.pipeline.cpt import SAMPLES, cpt
@@ -181,18 +181,16 @@ def headline(summary: EvalSummary) -> str:
 
 def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Policy, folder: Path) -> list[Episode]:
     """Plays a stage's pool with a model through the in-process engine."""
-    from quintain.agents.model import ModelAgent
     from quintain.inference.local import LocalEngine
+    from quintain.pipeline.programs import model_player
 
     grammars = _grammars(workshop, policy) if stage.sampling.grammar else None
     engine = LocalEngine(
         policy.model, kv_tokens=workshop.recipe.kv_tokens, sessions=workshop.recipe.concurrency, grammars=grammars
     )
     try:
-        agent = ModelAgent(
-            engine, policy.dialect, stage.sampling.sampling(), name=stage.name, grammar=stage.sampling.grammar
-        )
-        return play(workshop, stage, agent, folder)
+        agent, close = model_player(workshop, stage, policy, engine, stage.sampling.sampling())
+        return play(workshop, stage, agent, folder, close=close)
     finally:
         engine.close()
 
@@ -221,7 +219,7 @@ def play_endpoint(workshop: Workshop, stage: EvalStage, endpoint: EndpointConfig
 def play(
     workshop: Workshop,
     stage: RolloutStage | EvalStage,
-    agent: Agent,
+    agent: Player,
     folder: Path,
     *,
     dialect: str | None = None,

@@ -9,6 +9,7 @@ from quintain.recipe.stage_kinds import DATA, TRAINING, AnyStage
 from quintain.recipe.tables import (
     FaultsSection,
     PoolSection,
+    ProgramSection,
     WorldEntry,
     WorldSection,
 )
@@ -53,6 +54,22 @@ def check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSect
         need("replay", stage.replay, ("cpt",))
     if stage.kind == "eval":
         need("model", stage.model, TRAINING, ("base",))
+
+
+def check_program(stage: Any, programs: dict[str, ProgramSection]) -> None:
+    """A program exists, and plays with tokens of a model in this process, drawn freely."""
+    name = getattr(stage, "program", None)
+    if name is None:
+        return
+    if name not in programs:
+        found = ", ".join(programs) or "none yet"
+        raise ValueError(f"stage {stage.name!r}: program = {name!r} is not known there; allowed: {found}")
+    if getattr(stage, "agent", None) == "oracle":
+        raise ValueError(f"stage {stage.name!r}: program = {name!r} needs a model: set `agent` to `base` or a stage")
+    if getattr(stage, "endpoint", None) is not None:
+        raise ValueError(f"stage {stage.name!r}: give either `program` or `endpoint`: a program's model runs here")
+    if hasattr(stage, "sampling") and stage.sampling.grammar:
+        raise ValueError(f"stage {stage.name!r}: sampling.grammar is of the world's tools; a program brings its own")
 
 
 def check_splits(stage: Any, stages: list[AnyStage], pools: dict[str, PoolSection]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from quintain.interface.errors import InputError
-from quintain.recipe.checks import check_faults, check_references, check_splits, check_worlds
+from quintain.recipe.checks import check_faults, check_program, check_references, check_splits, check_worlds
 from quintain.recipe.errors import explain, numbers
 from quintain.recipe.stage_kinds import TRAINING, AnyStage
 from quintain.recipe.tables import (
@@ -20,6 +20,7 @@ from quintain.recipe.tables import (
     Name,
     PlanSection,
     PoolSection,
+    ProgramSection,
     Section,
     WorldEntry,
     WorldSection,
@@ -64,6 +65,7 @@ class Recipe(Section):
     """Several worlds, by the name their tasks spell."""
     budget: BudgetSection = BudgetSection()  # type: ignore[call-arg]
     faults: dict[Name, FaultsSection] = {}
+    programs: dict[Name, ProgramSection] = {}
     pools: dict[Name, PoolSection]
     stages: list[AnyStage] = Field(min_length=1)
     targets: list[TargetSection] = []
@@ -76,6 +78,7 @@ class Recipe(Section):
         for stage in self.stages:
             check_references(stage, seen, self.pools)
             check_faults(stage, self.faults, self.stages)
+            check_program(stage, self.programs)
             check_splits(stage, self.stages, self.pools)
             if stage.name == "pools" or (stage.kind in TRAINING and stage.name in ("base", "oracle")):
                 raise ValueError(

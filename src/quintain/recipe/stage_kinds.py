@@ -35,6 +35,8 @@ class RolloutStage(Stage):
     samples: int = Field(1, ge=1)
     faults: str | None = None
     """Name of a `[faults.NAME]`."""
+    program: str | None = None
+    """Name of a `[programs.NAME]` that plays with the model's tokens; none is the built-in loop."""
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
 
@@ -147,6 +149,8 @@ class GRPOStage(Stage):
     """Pool to measure now and then, for the guard; not the one that is evaluated."""
     faults: str | None = None
     """Name of a `[faults.NAME]`: practice with trouble."""
+    program: str | None = None
+    """Name of a `[programs.NAME]` that plays with the model's tokens; none is the built-in loop."""
     max_tokens: int = Field(128, ge=1)
     """Bound of one turn. Tokens are drawn at temperature 1, nothing cut: the distribution that is trained."""
     train: GRPOConfig = GRPOConfig()
@@ -163,6 +167,8 @@ class EvalStage(Stage):
     """Episodes per task: pass@1 is their mean, pass@k needs at least k."""
     faults: str | None = None
     """Name of a `[faults.NAME]`: the report then measures recovery."""
+    program: str | None = None
+    """Name of a `[programs.NAME]` that plays with the model's tokens; none is the built-in loop."""
     endpoint: EndpointConfig | None = None
     """An OpenAI-compatible server that is measured in place of `model`."""
     prompt: PromptConfig = PromptConfig()

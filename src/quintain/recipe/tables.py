@@ -99,6 +99,21 @@ class FaultsSection(Section):
         return FaultPlan(**{**self.model_dump(), "kinds": self.kinds or dict.fromkeys(KINDS, 1.0)})
 
 
+class ProgramSection(Section):
+    """`[programs.NAME]`: an agent program of your own, played in place of the built-in loop by stages that name it."""
+
+    function: str | None = None
+    """`module:function`, an async function of one `Assignment`; the recipe's folder is on the import path."""
+    command: list[str] = []
+    """A command line, run in the recipe's folder; the task on standard input, the answer on standard output."""
+
+    @model_validator(mode="after")
+    def _one_way(self) -> ProgramSection:
+        if (self.function is None) == (not self.command):
+            raise ValueError("needs either `function` or `command`")
+        return self
+
+
 class PoolSection(Section):
     """`[pools.NAME]`: a set of tasks, from a file, sealed or not, or from the world's own generator."""
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 import traceback
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from quintain.harness.world import World
 from quintain.interface.canonical import canonical_json
@@ -38,22 +40,39 @@ def load_world(reference: str, home: Path) -> type[World]:
     Raises:
         InputError: there is no such module or class, or it is no world.
     """
-    module_name, _, class_name = reference.partition(":")
-    if not module_name or not class_name:
-        raise InputError(f"world {reference!r} must be spelled module:Class")
+    found = _load("world", reference, "must be spelled module:Class", home)
+    if not (isinstance(found, type) and issubclass(found, World)):
+        raise InputError(f"world {reference!r}: {reference.partition(':')[0]} has no World of that name")
+    return found
+
+
+def load_function(reference: str, home: Path) -> Callable[..., Awaitable[Any]]:
+    """Imports a program's async function from `module:function`; `home` is searched first.
+
+    Raises:
+        InputError: there is no such module or function, or it would block: it is not async.
+    """
+    found = _load("program", reference, "must be spelled module:function", home)
+    if not inspect.iscoroutinefunction(found):
+        raise InputError(f"program {reference!r} must be an async function; give one that blocks as `command`")
+    function: Callable[..., Awaitable[Any]] = found
+    return function
+
+
+def _load(what: str, reference: str, form: str, home: Path) -> object:
+    module_name, _, name = reference.partition(":")
+    if not module_name or not name:
+        raise InputError(f"{what} {reference!r} {form}")
     if str(home) not in sys.path:
         sys.path.insert(0, str(home))
-    with somebodys_code(f"world {reference!r}: import"):
+    with somebodys_code(f"{what} {reference!r}: import"):
         try:
             module = importlib.import_module(module_name)
         except ModuleNotFoundError as error:
             own = module_name.startswith("quintain.worlds.") and module_name != error.name
             remedy = "pip install 'quintain[quickstart]'" if own else "is it installed, or beside the recipe?"
-            raise InputError(f"world {reference!r}: {error}; {remedy}") from None
-    found = getattr(module, class_name, None)
-    if not (isinstance(found, type) and issubclass(found, World)):
-        raise InputError(f"world {reference!r}: {module_name} has no World of that name")
-    return found
+            raise InputError(f"{what} {reference!r}: {error}; {remedy}") from None
+    return getattr(module, name, None)
 
 
 def check_tasks(tasks: Iterable[Task], where: str, worlds: Collection[str]) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -15,12 +13,11 @@ from starlette.requests import Request as HTTPRequest
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from quintain.agents.gateway.http import bearer, event, read_body
+from quintain.agents.gateway.protocol import Refused, Reply, Request
 from quintain.interface.episode import Episode, Usage
 from quintain.serving.conversation import Conversations
-from quintain.serving.protocol import Refused, Reply, Request, answer_of, read_request, said_in, sampling_of
-
-MOST_BYTES = 4 * 2**20
-"""Of a request's body."""
+from quintain.serving.protocol import answer_of, read_question, said_in, sampling_of
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -51,7 +48,7 @@ def make_app(agent: Conversations, key: str | None) -> Starlette:
         return JSONResponse({"object": "list", "data": [one]})
 
     async def complete(http: HTTPRequest) -> Response:
-        request = read_request(await read_body(http), agent.name)
+        request = read_question(await read_body(http), agent.name)
         said, system = said_in(request)
         sampling = sampling_of(request, agent.sampling)
 
@@ -62,7 +59,9 @@ def make_app(agent: Conversations, key: str | None) -> Starlette:
             return StreamingResponse(_events(request, work), media_type="text/event-stream")
         lines: list[str] = []
         episode, used = await work(lines.append)
-        return JSONResponse(Reply(agent.name).whole(*answer_of(episode), "\n".join(lines), used))
+        content, finish = answer_of(episode)
+        message = {"content": content, "reasoning_content": "\n".join(lines) or None}
+        return JSONResponse(Reply(agent.name).whole(message, finish, used.context_tokens, used.tokens))
 
     routes = [
         Route("/v1/models", guarded(models), methods=["GET"]),
@@ -73,21 +72,8 @@ def make_app(agent: Conversations, key: str | None) -> Starlette:
 
 
 def _check_key(request: HTTPRequest, key: str | None) -> None:
-    given = request.headers.get("authorization", "").removeprefix("Bearer ")
-    if key is not None and not hmac.compare_digest(given.encode(), key.encode()):
+    if key is not None and not hmac.compare_digest(bearer(request).encode(), key.encode()):
         raise Refused(401, "wrong or missing API key", "invalid_api_key")
-
-
-async def read_body(request: HTTPRequest) -> bytes:
-    """The body; only as JSON, which no page of another origin can send without being asked first."""
-    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
-        raise Refused(415, "the body must be application/json", "invalid_request")
-    body = b""
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_BYTES:
-            raise Refused(413, f"the body is larger than {MOST_BYTES} bytes", "invalid_request")
-    return body
 
 
 async def _events(
@@ -98,21 +84,17 @@ async def _events(
     job = asyncio.ensure_future(work(lines.put_nowait))
     job.add_done_callback(lambda _: lines.put_nowait(None))
     try:
-        yield _event(reply.piece({"role": "assistant", "content": ""}))
+        yield event(reply.piece({"role": "assistant", "content": ""}))
         while (line := await lines.get()) is not None:
-            yield _event(reply.piece({"reasoning_content": line + "\n"}))
+            yield event(reply.piece({"reasoning_content": line + "\n"}))
         episode, used = await job
         content, finish = answer_of(episode)
-        yield _event(reply.piece({"content": content}))
-        yield _event(reply.piece({}, finish))
+        yield event(reply.piece({"content": content}))
+        yield event(reply.piece({}, finish))
         if request.stream_options and request.stream_options.include_usage:
-            yield _event(reply.usage(used))
+            yield event(reply.usage(used.context_tokens, used.tokens))
     except Refused as refused:
-        yield _event(refused.body)
+        yield event(refused.body)
     finally:
         job.cancel()
     yield "data: [DONE]\n\n"
-
-
-def _event(value: dict[str, Any]) -> str:
-    return f"data: {json.dumps(value, ensure_ascii=False)}\n\n"

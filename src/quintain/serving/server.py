@@ -6,10 +6,10 @@ import errno
 import os
 import socket
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from quintain.agents.gateway.http import check_packages
 from quintain.harness.loop import Harness
 from quintain.interface.errors import InputError
 from quintain.pipeline.lineage import chosen_model, measured_sampling
@@ -56,9 +56,7 @@ def serve(run: Path, stage: str | None, host: str, port: int, temperature: float
 
 
 def _check(host: str, temperature: float, key: str | None) -> None:
-    missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
-    if missing:
-        raise InputError(f"serving needs {' and '.join(missing)}: pip install 'quintain[serve]'")
+    check_packages()
     from quintain.serving.app import LOOPBACK
 
     if not temperature >= 0:  # also what is no number

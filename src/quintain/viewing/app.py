@@ -15,14 +15,15 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 
+from quintain.agents.gateway.http import read_body
+from quintain.agents.gateway.protocol import Refused
 from quintain.evaluation.report import ReportData, StageReport, html_page, page_file, report_html, report_json
 from quintain.evaluation.trajectories import EMBED_LIMIT, SampledEpisode, Vocabulary, episode_json
 from quintain.interface.errors import InputError
 from quintain.pipeline.reporting import Renderer, decoder
 from quintain.pipeline.run import read_manifest, read_recipe
 from quintain.pipeline.workshop import Workshop
-from quintain.serving.app import LOOPBACK, read_body
-from quintain.serving.protocol import Refused
+from quintain.serving.app import LOOPBACK
 from quintain.synthesis.corrections import checked_correction
 from quintain.viewing.index import FACETS, Index, Query
 from quintain.viewing.review import Judgement, add_correction, add_judgement

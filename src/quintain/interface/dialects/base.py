@@ -71,6 +71,10 @@ class Dialect(Protocol):
         """Ids that follow an agent's end token: what the user says, then those that open its next turn."""
         ...
 
+    def follow(self, said: Sequence[Sequence[Observation] | Message]) -> list[int]:
+        """The same for several of both, in their order."""
+        ...
+
     def write(self, action: Action) -> list[int]:
         """Ids a perfect agent would generate for `action`, end token included.
 

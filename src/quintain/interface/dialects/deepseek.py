@@ -82,15 +82,18 @@ class DeepSeek(TextDialect):
             functions = "\n".join(json.dumps(_function(tool), ensure_ascii=False) for tool in toolset)
             parts += [*self._own(_DOCS), functions, "\n</functions>\n"]
         for message in messages:
-            parts += [USER, message.text] if message.role == "user" else [message.text]
-        return [*parts, ASSISTANT, THINK]
+            parts += self._say(message)
+        return [*parts, *self._open(after_message=True)]
 
     def _observe(self, contents: Sequence[str]) -> list[Part]:
         results = "".join(f"\n<result>{content}</result>" for content in contents)
-        return [f"\n\n<function_results>{results}\n</function_results>\n\n", THINK]
+        return [f"\n\n<function_results>{results}\n</function_results>\n\n"]
 
     def _say(self, message: Message) -> list[Part]:
-        return [*([USER] if message.role == "user" else []), message.text, ASSISTANT, THINK]
+        return [USER, message.text] if message.role == "user" else [message.text]
+
+    def _open(self, after_message: bool) -> list[Part]:
+        return [ASSISTANT, THINK] if after_message else [THINK]
 
     def _write(self, action: Action) -> list[Part]:
         parts: list[Part] = [action.thought, THINK_END]

@@ -52,17 +52,21 @@ class ChatML(TextDialect):
 
     required = (START, END)
     ends = (END, "<|endoftext|>")
+    _after_end = ("\n",)
 
     def _prompt(self, system: str, messages: Sequence[Message], toolset: Toolset) -> list[Part]:
         parts: list[Part] = []
         if system or len(toolset):
             parts += [START, "system\n", system, *self._docs(toolset, bool(system)), END, "\n"]
         for message in messages:
-            parts += [START, f"{message.role}\n", message.text, END, "\n"]
-        return [*parts, START, "assistant\n"]
+            parts += self._say(message)
+        return [*parts, *self._open(after_message=True)]
 
     def _say(self, message: Message) -> list[Part]:
-        return ["\n", START, f"{message.role}\n", message.text, END, "\n", START, "assistant\n"]
+        return [START, f"{message.role}\n", message.text, END, "\n"]
+
+    def _open(self, after_message: bool) -> list[Part]:
+        return [START, "assistant\n"]
 
     @abstractmethod
     def _docs(self, toolset: Toolset, after_text: bool) -> list[Part]:
@@ -83,10 +87,10 @@ class Hermes(ChatML):
         return ["\n\n" if after_text else "", _DOCS, lines, *self._own(_FORM)]
 
     def _observe(self, contents: Sequence[str]) -> list[Part]:
-        parts: list[Part] = ["\n", START, "user"]
+        parts: list[Part] = [START, "user"]
         for content in contents:
             parts += ["\n", RESULT, "\n", content, "\n", RESULT_END]
-        return [*parts, END, "\n", START, "assistant\n"]
+        return [*parts, END, "\n"]
 
     def _write(self, action: Action) -> list[Part]:
         parts: list[Part] = []
@@ -159,10 +163,10 @@ class HermesCompact(ChatML):
         return ["\n" if after_text else "", "Tools:\n", lines, "To use a tool, write ", CALL_MARK, form]
 
     def _observe(self, contents: Sequence[str]) -> list[Part]:
-        parts: list[Part] = ["\n"]
+        parts: list[Part] = []
         for content in contents:
             parts += [START, "tool\n", content, END, "\n"]
-        return [*parts, START, "assistant\n"]
+        return parts
 
     def _write(self, action: Action) -> list[Part]:
         lead: list[Part] = [f"{action.thought}\n"] if action.thought else []

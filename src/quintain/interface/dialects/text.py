@@ -46,6 +46,7 @@ class TextDialect(ABC):
         required: special tokens it can't do without.
         ends: those of them that end a turn, the one `write` uses first.
         markers: texts with a meaning inside a turn; a token where the tokenizer has one of that name.
+        _after_end: what stands between the token that ends a turn and what follows.
     """
 
     id: ClassVar[str]
@@ -53,6 +54,7 @@ class TextDialect(ABC):
     required: ClassVar[tuple[str, ...]]
     ends: ClassVar[tuple[str, ...]]
     markers: ClassVar[tuple[str, ...]]
+    _after_end: ClassVar[tuple[Part, ...]] = ()
 
     def __init__(self, codec: Codec) -> None:
         self.codec = codec
@@ -82,11 +84,18 @@ class TextDialect(ABC):
 
     def observe(self, observations: Sequence[Observation]) -> list[int]:
         """Ids that follow an agent's end token: the observations, then those that open its next turn."""
-        return self._ids(self._observe([observation.content for observation in observations]))
+        return self.follow([observations])
 
     def say(self, message: Message) -> list[int]:
         """Ids that follow an agent's end token: what the user says, then those that open its next turn."""
-        return self._ids(self._say(message))
+        return self.follow([message])
+
+    def follow(self, said: Sequence[Sequence[Observation] | Message]) -> list[int]:
+        """The same for several of both, in their order."""
+        parts: list[Part] = [*self._after_end]
+        for one in said:
+            parts += self._say(one) if isinstance(one, Message) else self._observe([seen.content for seen in one])
+        return self._ids([*parts, *self._open(isinstance(said[-1], Message))])
 
     def write(self, action: Action) -> list[int]:
         """Ids a perfect agent would generate for `action`, end token included.
@@ -131,10 +140,16 @@ class TextDialect(ABC):
         """`system` is the text of the leading system messages, `messages` are the others."""
 
     @abstractmethod
-    def _observe(self, contents: Sequence[str]) -> list[Part]: ...
+    def _observe(self, contents: Sequence[str]) -> list[Part]:
+        """Observations alone."""
 
     @abstractmethod
-    def _say(self, message: Message) -> list[Part]: ...
+    def _say(self, message: Message) -> list[Part]:
+        """A user's or the system's message alone."""
+
+    @abstractmethod
+    def _open(self, after_message: bool) -> list[Part]:
+        """What opens an agent's turn, after a message or after observations."""
 
     @abstractmethod
     def _write(self, action: Action) -> list[Part]:
