@@ -123,14 +123,15 @@ def quintain_memory(job: Job) -> Row:
     from quintain.inference.models import load_model
     from quintain.interface.example import Example
     from quintain.machine import tune
-    from quintain.training.grpo import GRPOObjective, GRPOTrainer
+    from quintain.training.grpo import GRPOObjective
     from quintain.training.grpo_config import GRPOConfig
+    from quintain.training.loop import Trainer
 
     tune()
     model, _ = load_model(job["model"])
     config = GRPOConfig(learning_rate=job["learning_rate"], kl=0.0, microbatch_tokens=job["microbatch_tokens"])
     objective = GRPOObjective(config.clip_low, config.clip_high, config.ratio_cap, config.off_policy_limit, config.kl)
-    trainer = GRPOTrainer(model, objective, config, None)
+    trainer = Trainer(model, objective, config)
     draw = random.Random(0)
 
     def some(count: int) -> tuple[int, ...]:

@@ -22,9 +22,8 @@ from quintain.harness.journal import read_journal
 from quintain.interface.errors import InfraError, InputError
 from quintain.pipeline.gathering import Gathering
 from quintain.recipe import load_recipe
-from quintain.training import checkpoint
 from quintain.training.advantage import Group
-from quintain.training.grpo import GRPOTrainer
+from quintain.training.loop import Trainer
 
 RECIPE = """
 name = "pick"
@@ -131,7 +130,7 @@ def test_reward_rises_and_every_step_is_on_record(recipe, tmp_path):
 
 def test_adapters_learn_without_a_second_model_and_are_merged_at_the_end(recipe, tmp_path, monkeypatch):
     copies = SimpleNamespace(deepcopy=lambda model: pytest.fail("a second copy of the model"))
-    monkeypatch.setattr("quintain.training.grpo.copy", copies)
+    monkeypatch.setattr("quintain.training.worker.copy", copies)
     folder = tmp_path / "run"
     run(recipe(lora_rank=4, steps=4), folder)
     found = rows(folder)
@@ -150,12 +149,12 @@ def test_steps_after_the_checkpoint_are_learnt_again_from_their_journals_bit_for
 ):
     """The run's last checkpoint is of step 3 of 6; it is made to look as if it had died just before its end."""
     path, folder = recipe(steps=6, fresh_share=0.5, ahead=ahead), tmp_path / "run"
-    save = checkpoint.save
+    save = Trainer.save
 
-    def until_step_three(where, model, optimizer, position):
-        return save(where, model, optimizer, position) if position.step <= 3 else where / "step-000003"
+    def until_step_three(self, where, position):
+        return save(self, where, position) if position.step <= 3 else where / "step-000003"
 
-    monkeypatch.setattr("quintain.pipeline.grpo.checkpoint.save", until_step_three)
+    monkeypatch.setattr(Trainer, "save", until_step_three)
     run(path, folder)
     before, expected = weights(folder), rows(folder)
     journals = {one: one.read_bytes() for one in folder.glob("grpo/rollouts/*/journal.jsonl")}
@@ -314,14 +313,14 @@ def test_a_group_whose_verifier_dies_is_topped_up_and_left_out_while_the_others_
 
 def break_losses(monkeypatch: pytest.MonkeyPatch, updates: range) -> None:
     """The loss of these updates, counted from 1, is no number."""
-    original = GRPOTrainer._accumulate
+    original = Trainer._accumulate
     count = iter(range(1, 1000))
 
-    def breaks(self: GRPOTrainer, examples: Any) -> Any:
+    def breaks(self: Trainer, examples: Any) -> Any:
         metrics = original(self, examples)
         return metrics | ({"loss": float("nan")} if next(count) in updates else {})
 
-    monkeypatch.setattr(GRPOTrainer, "_accumulate", breaks)
+    monkeypatch.setattr(Trainer, "_accumulate", breaks)
 
 
 def test_a_loss_that_is_no_number_skips_the_update_and_three_roll_back(recipe, tmp_path, monkeypatch):

@@ -69,6 +69,7 @@ def test_figures_of_a_small_model_by_hand():
     assert training_flops(SMALL, 100, recompute=True) == 4 * 5664
     assert training_bytes(SMALL, 10) == {"states": 16 * 1232, "activations": 10 * 2 * 68 * 8}
     assert training_bytes(SMALL, 10, recompute=True)["activations"] == 10 * (2 * 4 * 8 + 68 * 8)
+    assert training_bytes(SMALL, 10, precision="bfloat16")["activations"] == 10 * 2 * 68 * 8 / 2
     assert kv_bytes(SMALL) == 2 * 2 * 1 * 4 * 4
 
 
@@ -82,7 +83,7 @@ def test_the_published_recipe_has_the_published_tokens():
     by_hand = 200e9 * 4 * (2 * 3.3531e9 + 2 * 48 * 4096 * 32768) / (64 * 989e12 * 0.35) / 3600
     assert stages["cpt1"]["hours"] == pytest.approx(by_hand, rel=0.01)
     assert [line for line in result["lines"] if line.startswith("warning")] == []
-    assert any("this version trains on one accelerator" in line for line in result["lines"])
+    assert any("this version plays on one accelerator" in line for line in result["lines"])
 
 
 def test_the_recipe_for_one_accelerator_fits_it():

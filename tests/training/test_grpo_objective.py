@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,18 +13,19 @@ from torch import Tensor
 from training_models import example, family_of_examples, tiny
 
 from quintain.training.config import TrainConfig
-from quintain.training.forward import prepare
+from quintain.training.forward import TreeForward, prepare, tree_logprobs
 from quintain.training.grpo import (
     GRPOObjective,
-    GRPOTrainer,
-    Reference,
     clip_higher,
     importance_ratio,
     k3_kl,
     masked_weights,
     sequence_mask,
 )
+from quintain.training.loop import Trainer
 from quintain.training.lora import add_lora
+from quintain.training.packing import pack
+from quintain.training.reference import Reference
 from quintain.training.tree import build_tree
 
 CLIP = {"low": 0.2, "high": 0.28, "cap": 2.0}
@@ -151,13 +153,17 @@ def test_loss_and_gradient_on_a_tree_equal_those_of_separate_sequences(family):
     gradients = {name: parameter.grad.clone() for name, parameter in model.named_parameters()}
     model.zero_grad()
 
-    config = TrainConfig(microbatch_tokens=80)
     goal = objective(kl=0.05, limit=0.02)
-    trainer = GRPOTrainer(model, goal, config, None)
-    found = Reference(base).logprobs(examples, config.microbatch_tokens, share=True)
-    assert len(found) > 1
-    goal.references = iter(found)
-    metrics = trainer._accumulate(examples)
+    trees = pack(examples, budget=80)
+    assert len(trees) > 1
+    total = sum(tree.loss_weight for tree in trees)
+    metrics: dict[str, float] = {}
+    for tree in trees:
+        with tree_logprobs(model, tree) as logprobs:
+            reference = Reference(TreeForward(base)).logprobs(tree)
+            loss = goal(replace(logprobs, reference=reference), tree.predictions, total)
+            loss.value.backward()
+        metrics = {name: metrics.get(name, 0.0) + value for name, value in loss.metrics.items()}
     assert 0 < metrics["masked"] < 1
     assert metrics["loss"] == pytest.approx(expected.item(), rel=1e-4)
     for name, parameter in model.named_parameters():
@@ -169,16 +175,17 @@ def test_the_reference_stays_where_training_started(lora_rank):
     model = tiny()
     if lora_rank:
         model = add_lora(model, lora_rank, seed=0)
-    reference = Reference(model)
     examples = family_of_examples()
-    before = torch.cat(reference.logprobs(examples, 500, share=True))
     goal = objective(kl=0.5, limit=10.0)
-    trainer = GRPOTrainer(model, goal, TrainConfig(learning_rate=1e-2, microbatch_tokens=500), reference)
+    config = TrainConfig(learning_rate=1e-2, microbatch_tokens=500)
+    trainer = Trainer(model, goal, config, reference=True)
+    (tree,) = pack(examples, budget=500)
+    before = trainer.workers.own.reference.logprobs(tree)
     first = trainer.step(examples, 1.0)
     assert first["kl"] == pytest.approx(0, abs=1e-6)
     second = trainer.step(examples, 1.0)
     assert second["kl"] > 1e-4
-    assert torch.allclose(torch.cat(reference.logprobs(examples, 500, share=True)), before, atol=1e-5)
+    assert torch.allclose(trainer.workers.own.reference.logprobs(tree), before, atol=1e-5)
 
 
 def test_on_fresh_samples_nothing_is_clipped_or_masked_and_the_mismatch_is_rounding():
@@ -187,7 +194,7 @@ def test_on_fresh_samples_nothing_is_clipped_or_masked_and_the_mismatch_is_round
     logprobs = model(input_ids=torch.tensor([ids])).logits[0].log_softmax(-1).detach()
     behaviour = (0.0, *(float(logprobs[t - 1, ids[t]]) for t in range(1, 4)))
     one = example(ids, advantages=(0, -1, -1, -1), behaviour_logprobs=behaviour)
-    metrics = GRPOTrainer(model, objective(), TrainConfig(), None).step([one], 1.0)
+    metrics = Trainer(model, objective(), TrainConfig()).step([one], 1.0)
     assert (metrics["clipped"], metrics["masked"]) == (0, 0)
     assert metrics["ratio"] == pytest.approx(1, abs=1e-5)
     assert metrics["mismatch"] < 1e-5

@@ -60,7 +60,7 @@ def trained(steps: int, model: torch.nn.Module | None = None) -> Trainer:
 
 
 def save(folder: Path, trainer: Trainer, step: int) -> Path:
-    return checkpoint.save(folder, trainer.model, trainer.optimizer, Position(step, step * 2.0))
+    return trainer.save(folder, Position(step, step * 2.0))
 
 
 def test_sigkill_while_a_checkpoint_is_written_leaves_the_one_before(tmp_path):
@@ -109,7 +109,7 @@ def test_random_states_come_back(tmp_path):
     trainer = trained(1)
     path = save(tmp_path, trainer, 1)
     expected = (torch.rand(3).tolist(), random.random())
-    checkpoint.restore(path, trainer.model, trainer.optimizer)
+    trainer.restore(path)
     assert (torch.rand(3).tolist(), random.random()) == expected
 
 
@@ -137,7 +137,7 @@ def test_resuming_continues_exactly_where_weights_lie_column_by_column(tmp_path)
         lay_by_columns(model)
     path = save(tmp_path, trained(1, first), 1)
     resumed = trained(0, second)
-    checkpoint.restore(path, resumed.model, resumed.optimizer)
+    resumed.restore(path)
     resumed.step(BATCH, 1.0)
     expected = trained(2, whole).model.state_dict()
     for name, value in resumed.model.state_dict().items():

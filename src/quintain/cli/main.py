@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = make_parser()
     options = parser.parse_args(arguments)
     try:
-        return int(options.command(options))
+        return _on_its_rank(options)
     except QuintainError as error:
         say(f"quintain: {error}")
         return 2
@@ -44,6 +45,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say(f"quintain: interrupted{_way_back(options, arguments)}")
         return 130
+
+
+def _on_its_rank(options: argparse.Namespace) -> int:
+    """Carries a command out; under `torchrun` rank 0 does, and the other processes help it to train."""
+    if "TORCHELASTIC_RUN_ID" not in os.environ:
+        return int(options.command(options))
+    from quintain.training import ranks
+
+    if not ranks.join():
+        ranks.serve()
+        return 0
+    code = int(options.command(options))
+    ranks.dismiss()
+    return code
 
 
 def _way_back(options: argparse.Namespace, arguments: Sequence[str] | None) -> str:

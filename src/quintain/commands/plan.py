@@ -143,7 +143,9 @@ class _Planner:
         """GiB of one accelerator, and hours."""
         config = stage.train
         rank, again = config.lora_rank, config.recompute
-        size = training_bytes(self.shape, config.microbatch_tokens, lora_rank=rank, recompute=again)
+        size = training_bytes(
+            self.shape, config.microbatch_tokens, lora_rank=rank, recompute=again, precision=config.precision
+        )
         gib = (size["states"] / self.machine.accelerators + size["activations"]) / GIB
         work = tokens * training_flops(self.shape, context, lora=bool(rank), recompute=again)
         return gib, self._bounded(stage, work / self._speed() / 3600)
@@ -209,7 +211,9 @@ def _warnings(recipe: Recipe, stages: list[StagePlan]) -> list[str]:
         if one.gib is not None and one.gib > room
     ]
     if recipe.plan.accelerators > 1:
-        lines.append("note: this version trains on one accelerator; the figures say what sharding would give")
+        lines.append(
+            "note: training is sharded under torchrun; this version plays on one accelerator, so that takes longer"
+        )
     return lines
 
 

@@ -96,20 +96,20 @@ def forward_flops(shape: ShapeSection, context: int) -> float:
 
 
 def training_bytes(
-    shape: ShapeSection, tokens: int, *, lora_rank: int = 0, recompute: bool = False
+    shape: ShapeSection, tokens: int, *, lora_rank: int = 0, recompute: bool = False, precision: str = "float32"
 ) -> dict[str, float]:
     """Bytes of training, of the states (shared among accelerators) and of one microbatch's activations.
 
     States: 16 bytes per trained weight (weight, gradient, AdamW's two moments in float32), 4 per frozen one.
     Activations of a token and layer: `68 d` bytes in float32, half of that in Korthikanti et al. 2022 for 16 bit and
     without attention scores, which fused attention never stores; with recomputing the layer's input `4 d` alone, and
-    one layer in full.
+    one layer in full. All of it is half as much in bfloat16.
     """
     total = parameters(shape)
     states = FLOAT32 * total + 16 * lora_parameters(shape, lora_rank) if lora_rank else 16 * total
     layer = 68 * shape.hidden
     kept = shape.layers * FLOAT32 * shape.hidden + layer if recompute else shape.layers * layer
-    return {"states": states, "activations": tokens * kept}
+    return {"states": states, "activations": tokens * kept / (2 if precision == "bfloat16" else 1)}
 
 
 def kv_bytes(shape: ShapeSection) -> int:

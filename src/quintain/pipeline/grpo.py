@@ -17,7 +17,7 @@ from quintain.inference.local import LocalEngine
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InfraError
 from quintain.interface.example import Example
-from quintain.machine import give_back_memory, tune
+from quintain.machine import give_back_memory
 from quintain.pipeline.gathering import Gathering
 from quintain.pipeline.practice import Practice
 from quintain.pipeline.run import write_text
@@ -31,9 +31,9 @@ from quintain.training.checkpoint import Position, atomic_folder
 from quintain.training.config import SUMMARY
 from quintain.training.curriculum import Curriculum, outcomes_of
 from quintain.training.experience import group_examples
-from quintain.training.grpo import GRPOObjective, GRPOTrainer, Reference
+from quintain.training.grpo import GRPOObjective
 from quintain.training.guard import Alarm, Guard
-from quintain.training.loop import DivergenceError, MetricsLog
+from quintain.training.loop import DivergenceError, MetricsLog, Trainer
 from quintain.training.lora import add_lora, merge
 from quintain.training.monitors import Row, behaviour_monitors, group_monitors
 from quintain.training.staleness import oldest_usable, oldest_version, reusable
@@ -52,7 +52,6 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
     Raises:
         InfraError: five steps in a row had more broken than scored episodes; running again goes on.
     """
-    tune()
     start = workshop.take_policy(stage.start)
     model = merge(start.model) if hasattr(start.model, "merge_and_unload") else start.model
     if stage.train.lora_rank:
@@ -62,6 +61,7 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
     try:
         run.resume()
         run.learn()
+        run.trainer.finish()
     finally:
         run.gathering.close()
         engine.close()
@@ -95,8 +95,7 @@ class _Run:
         self.objective = GRPOObjective(
             config.clip_low, config.clip_high, config.ratio_cap, config.off_policy_limit, config.kl
         )
-        reference = Reference(policy.model) if config.kl else None
-        self.trainer = GRPOTrainer(policy.model, self.objective, config, reference)
+        self.trainer = Trainer(policy.model, self.objective, config, reference=bool(config.kl))
         self.trainer.exclusively = self._between_generations
         self.position = Position()
         self.recent: list[list[Group]] = []
@@ -110,7 +109,7 @@ class _Run:
         """Takes the position of the newest checkpoint; what was played after it is read, not played again."""
         found = checkpoint.latest(self.folder / "checkpoints")
         if found is not None:
-            self.position = checkpoint.restore(found, self.trainer.model, self.trainer.optimizer)
+            self.position = self.trainer.restore(found)
         else:
             self._save()
         step = self.position.step
@@ -288,8 +287,7 @@ class _Run:
         for path in good:
             if _step_of(path) > _step_of(target):
                 shutil.rmtree(path)
-        self.trainer.optimizer.state.clear()
-        self._between_generations(lambda: checkpoint.restore(target, self.trainer.model, self.trainer.optimizer))
+        self._between_generations(lambda: self.trainer.restore(target))
         self.mended = self.engine.version
         self.recent = []
         done = f"{alarm.why}; back to the weights of step {_step_of(target)}"
@@ -307,7 +305,7 @@ class _Run:
 
     def _save(self) -> None:
         """A checkpoint, and the same as a good one where nothing warns; files are linked, not copied."""
-        made = checkpoint.save(self.folder / "checkpoints", self.trainer.model, self.trainer.optimizer, self.position)
+        made = self.trainer.save(self.folder / "checkpoints", self.position)
         if not self.guard.healthy:
             return
         good = self.folder / "good"

@@ -10,17 +10,20 @@ import json
 import os
 import random
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from quintain.interface.errors import InfraError
+from quintain.interface.errors import InfraError, InputError
+from quintain.training import ranks
+from quintain.training.ranks import first_row, rows
 
 STATE = "state.json"
 KEEP = 2
@@ -41,7 +44,10 @@ class Position:
 
 
 def save(folder: Path, model: Any, optimizer: torch.optim.Optimizer, position: Position) -> Path:
-    """Writes `folder/step-NNNNNN` and removes all but the newest `KEEP`; returns its path."""
+    """Writes `folder/step-NNNNNN` and removes all but the newest `KEEP`; returns its path.
+
+    Every rank calls it and writes the rows it holds into a file of its own, so `folder` must be one that all see.
+    """
     target = folder / f"step-{position.step:06d}"
     with_gradient = _trainable(model)
     moments = {
@@ -49,16 +55,37 @@ def save(folder: Path, model: Any, optimizer: torch.optim.Optimizer, position: P
         for name, parameter in with_gradient.items()
         for key, value in optimizer.state[parameter].items()
     }
+    with _written_together(target, position) as scratch:
+        save_file(contiguous(with_gradient), scratch / _part("weights"))
+        save_file(contiguous(moments), scratch / _part("optimizer"))
+    if ranks.rank() == 0:
+        for old in complete(folder)[:-KEEP]:
+            shutil.rmtree(old)
+    return target
+
+
+@contextmanager
+def _written_together(target: Path, position: Position) -> Iterator[Path]:
+    """Rank 0 makes the folder, and gives it its name once every rank has written what it holds."""
+    if ranks.rank():
+        ranks.barrier()
+        yield atomic_folder(target).scratch
+        ranks.barrier()
+        return
     with atomic_folder(target) as scratch:
-        save_file(contiguous(with_gradient), scratch / "weights.safetensors")
-        save_file(contiguous(moments), scratch / "optimizer.safetensors")
+        ranks.barrier()
+        yield scratch
         save_file(_random_tensors(), scratch / "random.safetensors")
+        ranks.barrier()
         sizes = {path.name: path.stat().st_size for path in scratch.iterdir()}
         state = {**asdict(position), "python_random": random.getstate(), "files": sizes}
         (scratch / STATE).write_text(json.dumps(state))
-    for old in complete(folder)[:-KEEP]:
-        shutil.rmtree(old)
-    return target
+
+
+def _part(kind: str) -> str:
+    """This rank's file; one process writes a whole one."""
+    count = ranks.size()
+    return f"{kind}.safetensors" if count == 1 else f"{kind}-{ranks.rank() + 1:05d}-of-{count:05d}.safetensors"
 
 
 def complete(folder: Path) -> list[Path]:
@@ -72,20 +99,55 @@ def latest(folder: Path) -> Path | None:
 
 
 def restore(path: Path, model: Any, optimizer: torch.optim.Optimizer) -> Position:
-    """Puts weights, moments and random states back; returns where the run stood."""
+    """Puts weights, moments and random states back, on however many ranks; returns where the run stood.
+
+    Raises:
+        InputError: the checkpoint is one of another model.
+    """
     state = json.loads((path / STATE).read_text())
     with_gradient = _trainable(model)
-    weights = load_file(path / "weights.safetensors")
-    moments = load_file(path / "optimizer.safetensors")
-    with torch.no_grad():
-        for name, parameter in with_gradient.items():
-            parameter.copy_(weights[name])
-    for key, value in moments.items():
+    weights, moments = Parts(path, "weights"), Parts(path, "optimizer")
+    _same_model(path, {name: weights.shape(name) for name in weights.names}, with_gradient)
+    for name, parameter in with_gradient.items():
+        rows(parameter).copy_(weights.rows_of(name, parameter))
+    optimizer.state.clear()
+    for key in moments.names:
         kind, name = key.split(".", 1)
-        parameter = with_gradient[name]
-        optimizer.state[parameter][kind] = _as_adamw_wants(value, parameter)
+        optimizer.state[with_gradient[name]][kind] = _moment(moments, key, with_gradient[name])
     _restore_random(load_file(path / "random.safetensors"), state["python_random"])
     return Position(state["step"], state["seconds"])
+
+
+class Parts:
+    """Tensors whose rows lie in one file or several, in the order of the ranks that wrote them.
+
+    Args:
+        folder: of the checkpoint.
+        kind: `weights` or `optimizer`.
+    """
+
+    def __init__(self, folder: Path, kind: str) -> None:
+        self._files: list[Any] = [safe_open(path, "pt") for path in sorted(folder.glob(f"{kind}*.safetensors"))]
+        self.names: list[str] = list(self._files[0].keys())
+
+    def shape(self, name: str) -> tuple[int, ...]:
+        """Shape of the whole tensor."""
+        shapes = [file.get_slice(name).get_shape() for file in self._files]
+        return (sum(shape[0] for shape in shapes), *shapes[0][1:]) if shapes[0] else ()
+
+    def rows_of(self, name: str, like: Tensor) -> Tensor:
+        """Those rows that this rank holds of `like`; a scalar is the same in every file."""
+        if not self.shape(name):
+            whole: Tensor = self._files[0].get_tensor(name)
+            return whole
+        wanted = range(first_row(like), first_row(like) + len(rows(like)))
+        found, start = [], 0
+        for part in (file.get_slice(name) for file in self._files):
+            count = part.get_shape()[0]
+            low, high = (min(count, max(0, edge - start)) for edge in (wanted.start, wanted.stop))
+            found.append(part[low:high])
+            start += count
+        return torch.cat(found)
 
 
 class atomic_folder:
@@ -93,25 +155,25 @@ class atomic_folder:
 
     def __init__(self, target: Path) -> None:
         self._target = target
-        self._scratch = target.parent / f".{target.name}.partial"
+        self.scratch = target.parent / f".{target.name}.partial"
 
     def __enter__(self) -> Path:
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        self._scratch.mkdir(parents=True)
-        return self._scratch
+        shutil.rmtree(self.scratch, ignore_errors=True)
+        self.scratch.mkdir(parents=True)
+        return self.scratch
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, *_: object) -> None:
         if kind is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            shutil.rmtree(self.scratch, ignore_errors=True)
             if isinstance(error, SafetensorError):  # how safetensors reports a full disk
                 raise InfraError(
                     f"{self._target} can't be written: {error}; free space and run the same command again"
                 ) from error
             return
-        for path in (*self._scratch.rglob("*"), self._scratch):
+        for path in (*self.scratch.rglob("*"), self.scratch):
             sync(path)
         shutil.rmtree(self._target, ignore_errors=True)
-        self._scratch.rename(self._target)
+        self.scratch.rename(self._target)
         sync(self._target.parent)
 
 
@@ -123,15 +185,32 @@ def sync(path: Path) -> None:
 
 
 def contiguous(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Tensors as safetensors wants them: detached and dense."""
-    return {name: tensor.detach().contiguous() for name, tensor in tensors.items()}
+    """Tensors as safetensors wants them: detached and dense; of sharded ones this rank's rows."""
+    return {name: rows(tensor).contiguous() for name, tensor in tensors.items()}
 
 
-def _as_adamw_wants(value: Tensor, parameter: Tensor) -> Tensor:
-    """On the parameter's device, and a moment in its layout too: the fused kernel reads both in memory's order."""
-    if value.shape != parameter.shape:  # the step counter
+def _moment(moments: Parts, key: str, parameter: Tensor) -> Tensor:
+    """On the parameter's device, and in its layout too: the fused kernel reads both in memory's order."""
+    value = moments.rows_of(key, parameter)
+    if not value.ndim:  # the step counter
         return value.to(parameter.device)
-    return torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+    moment = torch.empty_like(parameter, dtype=value.dtype)
+    rows(moment).copy_(value)
+    return moment
+
+
+def _same_model(path: Path, found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, Tensor]) -> None:
+    for name in sorted({*found, *wanted}):
+        there, here = found.get(name), tuple(wanted[name].shape) if name in wanted else None
+        if there != here:
+            raise InputError(
+                f"{path} is a checkpoint of another model: {name} is {_shape(there)} there and {_shape(here)} here; "
+                "give another --out, or remove the folder to train from the start"
+            )
+
+
+def _shape(shape: tuple[int, ...] | None) -> str:
+    return "missing" if shape is None else str(list(shape))
 
 
 def _trainable(model: Any) -> dict[str, torch.nn.Parameter]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -34,20 +34,45 @@ def prepare(model: Any) -> None:
     model.train()
 
 
+class TreeForward(nn.Module):
+    """Hidden states and head in one forward pass: what FSDP gathers weights around.
+
+    Args:
+        model: a transformers causal LM, with or without adapters.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, tree: PrefixTree) -> tuple[Tensor, Tensor]:
+        """Log-probabilities of the tree's predictions and entropies where they were made `[M]`."""
+        causal = causal_lm(self.model)
+        hidden = _tree_hidden(causal, tree) if supports_trees(causal) else _separate_hidden(causal, tree)
+        found = predict(causal, hidden, tree.predictions.to(hidden.device))
+        return found.values, found.entropies
+
+
 @contextmanager
 def tree_logprobs(model: Any, tree: PrefixTree) -> Iterator[Logprobs]:
-    """Log-probabilities of the tree's predictions `[M]`; run the backward pass inside the block."""
-    causal = causal_lm(model)
-    device = causal.device
-    predictions = tree.predictions.to(device)
-    if not supports_trees(causal):
-        yield predict(causal, _separate_hidden(causal, tree), predictions)
-        return
-    with tree_attention(causal, Layout.of(tree, device)):
-        hidden = causal.get_decoder()(
-            input_ids=tree.ids[None].to(device), position_ids=tree.positions[None].to(device), use_cache=False
-        ).last_hidden_state[0]
-        yield predict(causal, hidden, predictions)
+    """Log-probabilities of the tree's predictions `[M]`; run the backward pass inside the block.
+
+    Args:
+        model: a transformers causal LM, with or without adapters, or a `TreeForward` of one.
+        tree: what to compute.
+    """
+    forward = model if isinstance(model, TreeForward) else TreeForward(model)
+    causal = causal_lm(forward.model)
+    with tree_attention(causal, Layout.of(tree, causal.device)) if supports_trees(causal) else nullcontext():
+        yield Logprobs(*forward(tree))
+
+
+def _tree_hidden(causal: Any, tree: PrefixTree) -> Tensor:
+    """Hidden states `[N, H]`, every token computed once."""
+    hidden: Tensor = causal.get_decoder()(
+        input_ids=tree.ids[None].to(causal.device), position_ids=tree.positions[None].to(causal.device), use_cache=False
+    ).last_hidden_state
+    return hidden[0]
 
 
 def _separate_hidden(causal: Any, tree: PrefixTree) -> Tensor:

@@ -8,22 +8,13 @@ older or only computed by another program.
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from quintain.interface.example import Example
-from quintain.training.config import TrainConfig
-from quintain.training.forward import prepare, tree_logprobs
 from quintain.training.head import Logprobs
-from quintain.training.loop import Metrics, Trainer
 from quintain.training.objective import Loss
-from quintain.training.packing import pack
 from quintain.training.tree import Predictions
 
 _MOST_LOG_RATIO = 20.0
@@ -92,8 +83,7 @@ class GRPOObjective:
         clip_high: and rise this far above.
         ratio_cap: truncation of importance weights.
         off_policy_limit: of `sequence_mask`, in nats a token.
-        kl: weight of the KL.
-        references: log-probabilities under the reference `[M]` of the microbatches to come, in their order.
+        kl: weight of the KL from the reference, if the trainer has one.
     """
 
     clip_low: float
@@ -101,7 +91,6 @@ class GRPOObjective:
     ratio_cap: float
     off_policy_limit: float
     kl: float
-    references: Iterator[Tensor] | None = None
 
     def __call__(self, logprobs: Logprobs, predictions: Predictions, total_weight: float) -> Loss:
         """The loss of one microbatch."""
@@ -121,8 +110,8 @@ class GRPOObjective:
             "masked": _sum(full - share),
             "mismatch": _sum(full * log_ratio.abs()),
         }
-        if self.references is not None:
-            divergence = (full * k3_kl(values, next(self.references), ratio)).sum()
+        if logprobs.reference is not None:
+            divergence = (full * k3_kl(values, logprobs.reference, ratio)).sum()
             value = value + self.kl * divergence
             metrics["kl"] = float(divergence.detach())
         return Loss(value, {"loss": float(value.detach()), **metrics})
@@ -130,52 +119,3 @@ class GRPOObjective:
 
 def _sum(values: Tensor) -> float:
     return float(values.detach().sum())
-
-
-class Reference:
-    """The policy the KL holds on to: the same model with its adapters off, or else a frozen copy.
-
-    Args:
-        model: as training starts from it.
-    """
-
-    def __init__(self, model: Any) -> None:
-        self._adapted = model if hasattr(model, "disable_adapter") else None
-        self._model = model if self._adapted is not None else copy.deepcopy(model).requires_grad_(False)
-        prepare(self._model)
-
-    @torch.no_grad()
-    def logprobs(self, examples: Sequence[Example], budget: int, *, share: bool) -> list[Tensor]:
-        """Log-probabilities `[M]` for each microbatch that `pack` makes of the examples."""
-        found = []
-        with self._off():
-            for tree in pack(examples, budget, share=share):
-                with tree_logprobs(self._model, tree) as logprobs:
-                    found.append(logprobs.values)
-        return found
-
-    def _off(self) -> AbstractContextManager[Any]:
-        return self._adapted.disable_adapter() if self._adapted is not None else nullcontext()
-
-
-class GRPOTrainer(Trainer):
-    """A trainer that asks the reference once per batch, before the policy moves.
-
-    Args:
-        model: a transformers causal LM, with or without adapters.
-        objective: the loss.
-        config: settings.
-        reference: None if the objective has no KL.
-    """
-
-    def __init__(self, model: Any, objective: GRPOObjective, config: TrainConfig, reference: Reference | None) -> None:
-        super().__init__(model, objective, config)
-        self._grpo = objective
-        self._reference = reference
-
-    def step(self, examples: Sequence[Example], rate: float) -> Metrics:
-        """One optimiser step over a batch; see `Trainer.step`."""
-        if self._reference is not None:
-            found = self._reference.logprobs(examples, self.config.microbatch_tokens, share=self._share)
-            self._grpo.references = iter(found)
-        return super().step(examples, rate)

@@ -23,10 +23,12 @@ class Logprobs:
     Attributes:
         values: log-probability of each target `[M]`, with gradient.
         entropies: entropy of the distribution each target was predicted from `[M]`, without gradient.
+        reference: log-probability of each target under the reference policy `[M]`, for objectives with a KL.
     """
 
     values: Tensor
     entropies: Tensor
+    reference: Tensor | None = None
 
 
 def predict(model: Any, hidden: Tensor, predictions: Predictions) -> Logprobs:

@@ -8,27 +8,31 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from quintain.interface.errors import InputError, QuintainError
 from quintain.interface.example import Example
-from quintain.machine import tune
-from quintain.training import checkpoint
+from quintain.training import checkpoint, ranks
 from quintain.training.attention import supports_trees
+from quintain.training.balance import idle, spread
 from quintain.training.checkpoint import Position
 from quintain.training.config import TrainConfig
-from quintain.training.forward import causal_lm, prepare, tree_logprobs
+from quintain.training.forward import causal_lm
 from quintain.training.objective import Objective
-from quintain.training.optim import adamw, clip_gradients, rate_share, set_learning_rate
+from quintain.training.optim import rate_share
 from quintain.training.packing import Packing, pack
+from quintain.training.ranks import WorkerGroup
+from quintain.training.sharding import hollow
+from quintain.training.worker import Worker
 
 Batches = Callable[[int], Sequence[Example]]
 """The examples of an optimiser step by its number. A pure function, so that a resumed run sees the same data."""
 
 Metrics = dict[str, float]
+T = TypeVar("T")
 
 
 class DivergenceError(QuintainError):
@@ -36,27 +40,32 @@ class DivergenceError(QuintainError):
 
 
 class Trainer:
-    """A model with its optimiser; one `step` per optimiser batch.
+    """A model with its optimiser, on one rank or many; one `step` per optimiser batch.
 
     Args:
         model: a transformers causal LM, with or without adapters.
         objective: the loss.
         config: settings.
         packing: how a batch is split into microbatches.
+        reference: whether the objective compares with the model as it is now.
+
+    Attributes:
+        workers: one on every rank.
+        exclusively: set where others use the model between steps, which keeps it up to date; runs a change of its
+            weights at a moment when nobody reads them.
     """
 
-    def __init__(self, model: Any, objective: Objective, config: TrainConfig, packing: Packing = pack) -> None:
+    def __init__(
+        self, model: Any, objective: Objective, config: TrainConfig, packing: Packing = pack, *, reference: bool = False
+    ) -> None:
         self.model = model
         self.objective = objective
         self.config = config
+        self.exclusively: Callable[[Callable[[], object]], object] | None = None
         self._pack = packing
-        prepare(model)
-        if config.recompute:
-            causal_lm(model).gradient_checkpointing_enable({"use_reentrant": False})
-        self.optimizer = adamw(model.parameters(), config.learning_rate, config.weight_decay)
         self._share = supports_trees(causal_lm(model))
-        self.exclusively: Callable[[Callable[[], object]], object] = lambda change: change()
-        self._parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        sent = hollow(model) if ranks.joined() else model
+        self.workers = WorkerGroup(Worker, (model, config, reference), (sent, config, reference))
 
     def step(self, examples: Sequence[Example], rate: float) -> Metrics:
         """One optimiser step over a batch.
@@ -71,13 +80,11 @@ class Trainer:
         """
         began = time.monotonic()
         metrics = self._accumulate(examples)
-        norm = float(clip_gradients(self._parameters, self.config.clip))
+        norm = self.workers.every(Worker.clip)
         if not (math.isfinite(metrics["loss"]) and math.isfinite(norm)):
-            self.optimizer.zero_grad()
+            self.workers.every(Worker.drop)
             raise DivergenceError(f"loss is {metrics['loss']}, gradient norm is {norm}")
-        set_learning_rate(self.optimizer, self.config.learning_rate * rate)
-        self.exclusively(self.optimizer.step)
-        self.optimizer.zero_grad()
+        self._apply(self.config.learning_rate * rate)
         seconds = time.monotonic() - began
         return metrics | {
             "gradient_norm": norm,
@@ -86,19 +93,45 @@ class Trainer:
             "tokens_per_second": metrics["tokens"] / seconds,
         }
 
+    def save(self, folder: Path, position: Position) -> Path:
+        """Writes a checkpoint; returns its path."""
+        return self.workers.every(Worker.save, folder, position)
+
+    def restore(self, path: Path) -> Position:
+        """Goes on from a checkpoint, written on however many ranks.
+
+        Raises:
+            InputError: it is one of another model.
+        """
+        return self._change(Worker.restore, path)
+
+    def finish(self) -> None:
+        """Brings the model up to date and frees what only training needs."""
+        self.workers.every(Worker.publish)
+        self.workers.end()
+
+    def _apply(self, learning_rate: float) -> None:
+        if self.exclusively is None:
+            self.workers.every(Worker.apply, learning_rate)
+        else:
+            self.exclusively(lambda: self._change(Worker.apply, learning_rate))
+
+    def _change(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Changes the weights, and brings the model up to date."""
+        found = self.workers.every(work, *arguments)
+        self.workers.every(Worker.publish)
+        return found
+
     def _accumulate(self, examples: Sequence[Example]) -> Metrics:
-        trees = self._pack(examples, self.config.microbatch_tokens, share=self._share)
+        shares = spread(examples, self.config.microbatch_tokens, ranks.size(), self._pack, share=self._share)
+        trees = [tree for share in shares for tree in share if tree.loss_weight]
         total = sum(tree.loss_weight for tree in trees)
         if not total:
             raise InputError(f"none of the {len(examples)} examples of this batch has a token with loss")
-        sums: Metrics = {"loss": 0.0}
-        for tree in trees:
-            with tree_logprobs(self.model, tree) as logprobs:
-                loss = self.objective(logprobs, tree.predictions.to(logprobs.values.device), total)
-                loss.value.backward()  # type: ignore[no-untyped-call]
-            for name, value in loss.metrics.items():
-                sums[name] = sums.get(name, 0.0) + value
-        return sums | {
+        metrics: Metrics = self.workers.each(Worker.accumulate, shares, self.objective, total)
+        if len(shares) > 1:
+            metrics["idle"] = idle(shares)
+        return metrics | {
             "examples": len(examples),
             "tokens": sum(len(tree) for tree in trees),
             "example_tokens": sum(tree.example_tokens for tree in trees),
@@ -138,12 +171,11 @@ def train(
     Raises:
         DivergenceError: loss or gradient is not finite; names the step and the checkpoint that stands.
     """
-    tune()
     trainer = Trainer(model, objective, config, packing)
     folder = out / "checkpoints"
     folder.mkdir(parents=True, exist_ok=True)
     found = checkpoint.latest(folder)
-    position = checkpoint.restore(found, model, trainer.optimizer) if found else Position()
+    position = trainer.restore(found) if found else Position()
     log = MetricsLog(out / "metrics.jsonl", position.step)
     pace = Pace(steps, seconds, position)
     saved_at = pace.elapsed
@@ -155,8 +187,9 @@ def train(
             log.write({"step": position.step, "seconds": position.seconds, **metrics})
             bar.update(task, completed=pace.progress(position.step), note=_status(position.step, metrics))
             if pace.elapsed - saved_at >= config.checkpoint_seconds:
-                found = checkpoint.save(folder, model, trainer.optimizer, position)
+                found = trainer.save(folder, position)
                 saved_at = pace.elapsed
+    trainer.finish()
     return position
 
 

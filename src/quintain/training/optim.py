@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import torch
 from torch import Tensor, nn
+from torch.distributed.tensor import DTensor
 
 BETAS = (0.9, 0.95)
 """A second moment over about 20 steps: agent training runs are hundreds of steps long, not millions."""
@@ -41,8 +42,9 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, learning_rate: float) ->
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
-    """Scales all gradients down to a total 2-norm of `limit`; returns the norm before."""
+    """Scales all gradients down to a total 2-norm of `limit`, over all ranks; returns the norm before."""
     with_gradient = [parameter for parameter in parameters if parameter.grad is not None]
     norm = nn.utils.get_total_norm([parameter.grad for parameter in with_gradient if parameter.grad is not None])
+    norm = norm.full_tensor() if isinstance(norm, DTensor) else norm
     nn.utils.clip_grads_with_norm_(with_gradient, limit, norm)
     return norm
