@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from quintain.worlds.desk import LANGUAGES, Desk
+from quintain.worlds.desk import Desk
 from quintain.worlds.desk.atlas import atlas, entities
+from quintain.worlds.drawing import LANGUAGES
 
 ENTITIES = {entity.key: entity for entity in entities()}
 

@@ -17,9 +17,10 @@ from quintain.harness.loop import Harness
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
-from quintain.worlds.desk import LANGUAGES, TEMPLATES, Desk, generate
+from quintain.worlds.desk import TEMPLATES, Desk, generate
 from quintain.worlds.desk.atlas import entities
 from quintain.worlds.desk.phrases import QUESTIONS
+from quintain.worlds.drawing import LANGUAGES
 
 EVERY = [(name, language) for name in TEMPLATES for language in LANGUAGES]
 ROOM = Budget(turns=70, tool_calls=70)

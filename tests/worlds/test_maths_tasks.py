@@ -21,7 +21,8 @@ from quintain.harness.sandbox import CannotConfine
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import Task
-from quintain.worlds.maths import LANGUAGES, Maths, generate
+from quintain.worlds.drawing import LANGUAGES
+from quintain.worlds.maths import Maths, generate
 from quintain.worlds.maths import procedural as rg
 from quintain.worlds.maths.algebra import ready
 from quintain.worlds.maths.problems import HELD_OUT, SEEN

@@ -17,8 +17,9 @@ from quintain.harness.faults import FaultPlan
 from quintain.harness.loop import Harness
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
+from quintain.worlds.drawing import LANGUAGES
 from quintain.worlds.orders import TEMPLATES, Orders, generate
-from quintain.worlds.orders.names import LANGUAGES, NAMES
+from quintain.worlds.orders.names import NAMES
 from quintain.worlds.orders.phrases import REQUESTS
 from quintain.worlds.orders.tasks import LEVELS
 

@@ -25,13 +25,13 @@ from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import Task
+from quintain.worlds.drawing import LANGUAGES
 from quintain.worlds.web import Web
 from quintain.worlds.web.almanac import RELATIONS, country
 from quintain.worlds.web.questions import AlmanacQuestions
 from quintain.worlds.web.walks import WalkQuestions
 
 ROOM = Budget(turns=30, tool_calls=60, call_seconds=60)
-LANGUAGES = ("en", "zh")
 EVERY = [(name, language) for name in AlmanacQuestions.templates for language in LANGUAGES]
 
 

@@ -30,12 +30,12 @@ from quintain.synthesis.offline.teacher import OfflineTeacher
 from quintain.synthesis.probe import bag_of_words, commonest_opening
 from quintain.synthesis.results import result_documents
 from quintain.synthesis.teacher import Prompts, Teacher
+from quintain.worlds.drawing import LANGUAGES
 
 MEMORY = "memory.sqlite"
 CACHE = "replies.sqlite"
 SAMPLES = "samples.jsonl"
 REJECTED = "rejected.jsonl"
-LANGUAGES = ("en", "zh")
 
 PROBED = 4000
 """Plans kept in memory for the probes."""

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from quintain.worlds.code.drafts import Draft, Language, Template
+from quintain.worlds.code.drafts import Draft, Template
+from quintain.worlds.drawing import Language
 
 _COUNT = 600  # tables of one split
 

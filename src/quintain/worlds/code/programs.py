@@ -7,9 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from quintain.worlds.code.drafts import Draft, Language, Template
+from quintain.worlds.code.drafts import Draft, Template
 from quintain.worlds.code.evaluate import evaluate
 from quintain.worlds.code.specifications import SPECIFICATIONS, Specification
+from quintain.worlds.drawing import Language
 
 VISIBLE, HIDDEN_CASES = 4, 24
 _PATIENCE = 200

@@ -11,12 +11,13 @@ from itertools import pairwise
 from types import FrameType
 from typing import Any, Final
 
-from quintain.worlds.code.drafts import Draft, Language, Template
+from quintain.worlds.code.drafts import Draft, Template
 from quintain.worlds.code.evaluate import encode, evaluate
 from quintain.worlds.code.mutations import Mutation, mutations
 from quintain.worlds.code.slices import cut_out
 from quintain.worlds.code.sources import LICENCE, SOURCES, Source
 from quintain.worlds.code.workspace import occurs_once
+from quintain.worlds.drawing import Language
 
 VISIBLE, HIDDEN_CASES = 6, 24
 _LEAST_HIDDEN = 8

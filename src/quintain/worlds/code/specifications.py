@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from quintain.worlds.code.drafts import Language
+from quintain.worlds.drawing import Language
 
 _CHOICE = re.compile(r"\{(\w+)\?([^:}]*):([^}]*)\}")  # {name?if true:if false}
 

@@ -22,12 +22,10 @@ from babel import Locale
 
 from quintain.worlds.desk.collection import Collection, Document
 from quintain.worlds.desk.elements_zh import NAMES
+from quintain.worlds.drawing import LANGUAGES, Language, Split
 
-Language = Literal["en", "zh"]
 Kind = Literal["country", "airport", "element"]
-Split = Literal["train", "eval"]
 
-LANGUAGES: tuple[Language, ...] = ("en", "zh")
 AIRPORTS_PER_COUNTRY = 5
 EVAL_SHARE = 0.4
 """Share of the entities that only evaluation tasks use."""

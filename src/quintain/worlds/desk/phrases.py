@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quintain.worlds.desk.atlas import Language
+from quintain.worlds.drawing import Language
 
 ATTRIBUTES: dict[str, dict[Language, str]] = {
     "capital": {"en": "capital", "zh": "首都"},

@@ -6,17 +6,17 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
 from quintain.interface.words import words
-from quintain.worlds.desk.atlas import LANGUAGES, Language, Split, atlas, share
+from quintain.worlds.desk.atlas import atlas, share
 from quintain.worlds.desk.calculator import calculate
 from quintain.worlds.desk.collection import Collection
 from quintain.worlds.desk.phrases import NO_DOCUMENT, NO_VALUE, QUESTIONS
 from quintain.worlds.desk.templates import TEMPLATES, Draft, Draw
+from quintain.worlds.drawing import Language, draw_tasks, known_languages, known_split, known_templates
 
 _PATIENCE = 60
-"""Draws in a row without a new task after which a template and language count as used up."""
+"""Draws without a new task after which a template and language count as used up."""
 
 
 def generate(
@@ -44,27 +44,15 @@ def generate(
     Raises:
         InputError: an argument is unknown, or there are fewer than `n` different tasks.
     """
-    side, names = _side(split), _names(split, templates)
-    unknown = [language for language in languages if language not in LANGUAGES]
-    if unknown or not languages:
-        raise InputError(f"desk languages {list(languages)}: allowed are {', '.join(LANGUAGES)}")
-    draw = Draw(random.Random(f"desk {split} {seed}"), side)
-    index = collection or atlas()
-    turn = [(name, language) for language in LANGUAGES if language in languages for name in names]
-    found: dict[str, Task] = {}
-    while len(found) < n and turn:
-        for pair in list(turn):
-            if len(found) < n and not _add(found, pair[0], pair[1], draw, index):
-                turn.remove(pair)
-    if len(found) < n:
-        raise InputError(f"desk: only {len(found)} different {split} tasks of {', '.join(names)}; {n} were asked for")
-    return list(found.values())
+    side = known_split("desk", split)
+    names = _names(split, templates)
+    draw, index = Draw(random.Random(f"desk {split} {seed}"), side), collection or atlas()
+    places = [(name, language) for language in known_languages("desk", languages) for name in names]
 
+    def one(place: tuple[str, Language], _: int) -> Task | None:
+        return _draw(*place, draw, index)
 
-def _side(split: str) -> Split:
-    if split not in ("train", "eval"):
-        raise InputError(f"desk split {split!r}: allowed are 'train' and 'eval'")
-    return "train" if split == "train" else "eval"
+    return draw_tasks("desk", f"{split} tasks of {', '.join(names)}", n, places, one, patience=_PATIENCE)
 
 
 def _names(split: str, templates: Sequence[str]) -> list[str]:
@@ -75,26 +63,17 @@ def _names(split: str, templates: Sequence[str]) -> list[str]:
         "long": [name for name, template in TEMPLATES.items() if template.long],
     }
     usual = kinds["seen"] + kinds["held_out"] * (split == "eval")
-    allowed = usual + kinds["long"]
-    names = [name for wanted in templates or usual for name in kinds.get(wanted, [wanted])]
-    wrong = [name for name in names if name not in allowed]
-    if wrong:
-        raise InputError(f"desk template {wrong[0]!r}: allowed for {split!r} are {', '.join(allowed)}")
-    return names
+    return known_templates("desk", split, templates, kinds=kinds, usual=usual, allowed=usual + kinds["long"])
 
 
-def _add(found: dict[str, Task], name: str, language: Language, draw: Draw, index: Collection) -> bool:
-    """Adds one new task; False if none turns up."""
-    for _ in range(_PATIENCE):
-        draft = TEMPLATES[name].draft(draw, language)
-        question = draw.rng.choice(QUESTIONS[name][language]).format(**{"q": "是什么"} | draft.words)
-        # One wording of a question is enough: the same facts asked again are no new task.
-        asked = "|".join((language, name, *sorted(draft.words.values())))
-        task_id = f"desk-{draw.split}-{name}-{language}-{int(share(asked) * 2**40):010x}"
-        if task_id not in found and not _given_away(draft, question) and _recoverable(draft, index):
-            found[task_id] = _task(task_id, name, language, question, draft)
-            return True
-    return False
+def _draw(name: str, language: Language, draw: Draw, index: Collection) -> Task | None:
+    draft = TEMPLATES[name].draft(draw, language)
+    question = draw.rng.choice(QUESTIONS[name][language]).format(**{"q": "是什么"} | draft.words)
+    # One wording of a question is enough: the same facts asked again are no new task.
+    asked = "|".join((language, name, *sorted(draft.words.values())))
+    task_id = f"desk-{draw.split}-{name}-{language}-{int(share(asked) * 2**40):010x}"
+    good = not _given_away(draft, question) and _recoverable(draft, index)
+    return _task(task_id, name, language, question, draft) if good else None
 
 
 def _given_away(draft: Draft, question: str) -> bool:

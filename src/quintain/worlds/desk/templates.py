@@ -9,9 +9,10 @@ from functools import cache
 from string import ascii_uppercase
 from typing import Any
 
-from quintain.worlds.desk.atlas import Entity, Kind, Language, Split, entities, given, real_airport_codes, split_of
+from quintain.worlds.desk.atlas import Entity, Kind, entities, given, real_airport_codes, split_of
 from quintain.worlds.desk.calculator import calculate
 from quintain.worlds.desk.phrases import ATTRIBUTES, UNKNOWN
+from quintain.worlds.drawing import Language, Split
 
 Step = tuple[str, str, str]
 """Tool, its argument, and the kind of thought that goes before it."""

@@ -15,12 +15,13 @@ from quintain.interface.tasks import Task
 from quintain.interface.tools import tool
 from quintain.interface.words import fold, language_of
 from quintain.worlds.answers import wrong
-from quintain.worlds.desk.atlas import LANGUAGES, Language, atlas, entities, share
+from quintain.worlds.desk.atlas import atlas, entities, share
 from quintain.worlds.desk.calculator import calculate
 from quintain.worlds.desk.collection import Collection
 from quintain.worlds.desk.phrases import THOUGHTS
 from quintain.worlds.desk.readers import read_collection
 from quintain.worlds.desk.tasks import generate
+from quintain.worlds.drawing import LANGUAGES, Language
 
 _ARGUMENT = {"search": "query", "open": "title", "calculate": "expression"}
 

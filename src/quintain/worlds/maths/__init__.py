@@ -1,5 +1,4 @@
 from quintain.worlds.maths.tasks import generate
-from quintain.worlds.maths.wordings import LANGUAGES
 from quintain.worlds.maths.world import Maths
 
-__all__ = ["LANGUAGES", "Maths", "generate"]
+__all__ = ["Maths", "generate"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from quintain.worlds.maths.wordings import GOODS, ITEM, JOIN, PEOPLE, Language, Split
+from quintain.worlds.drawing import Language, Split
+from quintain.worlds.maths.wordings import GOODS, ITEM, JOIN, PEOPLE
 
 Step = tuple[str, dict[str, str]]
 """Tool and arguments; `{0}` in an expression stands for the value read from the first step's result."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quintain.interface.errors import InputError
-from quintain.worlds.maths.wordings import Split
+from quintain.worlds.drawing import Split
 
 Entry = dict[str, Any]
 Call = tuple[str, dict[str, str]]

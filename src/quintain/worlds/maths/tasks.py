@@ -8,14 +8,14 @@ from decimal import Decimal
 from typing import Any
 
 from quintain.interface.canonical import digest
-from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
+from quintain.worlds.drawing import Language, Split, draw_tasks, known_languages, known_split, known_templates
 from quintain.worlds.maths.problems import HELD_OUT, LEVELS, SEEN, Draft, Draw
 from quintain.worlds.maths.procedural import GENERATORS, PREFIX, draw
-from quintain.worlds.maths.wordings import LANGUAGES, QUESTIONS, Language, Split
+from quintain.worlds.maths.wordings import QUESTIONS
 
 _PATIENCE = 200
-"""Draws in a row without a new task after which a template and language count as used up."""
+"""Draws without a new task after which a template and language count as used up."""
 
 _PROCEDURAL = {PREFIX + name: one.held_out for name, one in GENERATORS.items()}
 
@@ -40,27 +40,21 @@ def generate(
         InputError: an argument is unknown, reasoning-gym is needed and not installed, or there are fewer than `n`
             different tasks.
     """
-    side, names = _side(split), _names(split, templates)
-    unknown = [language for language in languages if language not in LANGUAGES]
-    if unknown or not languages:
-        raise InputError(f"maths languages {list(languages)}: allowed are {', '.join(LANGUAGES)}")
-    chosen = [language for language in LANGUAGES if language in languages]
-    turn = [(name, language) for language in chosen for name in names if language == "en" or name not in _PROCEDURAL]
-    rng, found, level = random.Random(f"maths {split} {seed}"), dict[str, Task](), 0
-    while len(found) < n and turn:
-        level = level % len(LEVELS) + 1
-        for name, language in list(turn):
-            if len(found) < n and not _add(found, name, language, side, level, rng):
-                turn.remove((name, language))
-    if len(found) < n:
-        raise InputError(f"maths: only {len(found)} different {split} tasks of {', '.join(names)}; {n} were asked for")
-    return list(found.values())
+    side = known_split("maths", split)
+    names = _names(split, templates)
+    rng = random.Random(f"maths {split} {seed}")
+    places = [
+        (name, language)
+        for language in known_languages("maths", languages)
+        for name in names
+        if language == "en" or name not in _PROCEDURAL
+    ]
 
+    def one(place: tuple[str, Language], lap: int) -> Task:
+        make = _procedural if place[0] in _PROCEDURAL else _word_problem
+        return make(*place, side, lap % len(LEVELS) + 1, rng)
 
-def _side(split: str) -> Split:
-    if split not in ("train", "eval"):
-        raise InputError(f"maths split {split!r}: allowed are 'train' and 'eval'")
-    return "train" if split == "train" else "eval"
+    return draw_tasks("maths", f"{split} tasks of {', '.join(names)}", n, places, one, patience=_PATIENCE)
 
 
 def _names(split: str, templates: Sequence[str]) -> list[str]:
@@ -68,23 +62,7 @@ def _names(split: str, templates: Sequence[str]) -> list[str]:
     procedural = [name for name, held_out in _PROCEDURAL.items() if evaluated or not held_out]
     kinds = {"seen": list(SEEN), "held_out": list(HELD_OUT), "reasoning_gym": procedural}
     usual = kinds["seen"] + kinds["held_out"] * evaluated
-    allowed = usual + procedural
-    names = [name for wanted in templates or usual for name in kinds.get(wanted, [wanted])]
-    wrong = [name for name in names if name not in allowed]
-    if wrong:
-        raise InputError(f"maths template {wrong[0]!r}: allowed for {split!r} are {', '.join(allowed)}")
-    return names
-
-
-def _add(found: dict[str, Task], name: str, language: Language, split: Split, level: int, rng: random.Random) -> bool:
-    """Adds one new task; False if none turns up."""
-    for _ in range(_PATIENCE):
-        make = _procedural if name in _PROCEDURAL else _word_problem
-        task = make(name, language, split, level, rng)
-        if task.id not in found:
-            found[task.id] = task
-            return True
-    return False
+    return known_templates("maths", split, templates, kinds=kinds, usual=usual, allowed=usual + procedural)
 
 
 def _word_problem(name: str, language: Language, split: Split, level: int, rng: random.Random) -> Task:

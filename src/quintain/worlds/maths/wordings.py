@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
-Language = Literal["en", "zh"]
-Split = Literal["train", "eval"]
-
-LANGUAGES: tuple[Language, ...] = ("en", "zh")
+from quintain.worlds.drawing import Language, Split
 
 PEOPLE: dict[Split, dict[Language, tuple[str, ...]]] = {
     "train": {

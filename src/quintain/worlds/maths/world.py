@@ -11,10 +11,11 @@ from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import Task
 from quintain.interface.tools import tool
 from quintain.worlds.desk.calculator import calculate
+from quintain.worlds.drawing import Language
 from quintain.worlds.maths.algebra import Operation, algebra, ready
 from quintain.worlds.maths.judging import judge, number_given, values
 from quintain.worlds.maths.tasks import generate
-from quintain.worlds.maths.wordings import THOUGHTS, Language
+from quintain.worlds.maths.wordings import THOUGHTS
 
 
 class Maths(World):

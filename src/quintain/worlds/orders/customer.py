@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from quintain.interface.messages import DECLINE_PREFIXES, Turn
-from quintain.worlds.orders.names import Language, Split
+from quintain.worlds.drawing import Language, Split
 from quintain.worlds.orders.phrases import GIVEN, SAYS
 
 _ASKED = {

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
-Language = Literal["en", "zh"]
-Split = Literal["train", "eval"]
-
-LANGUAGES: tuple[Language, ...] = ("en", "zh")
+from quintain.worlds.drawing import Language, Split
 
 
 @dataclass(frozen=True, slots=True)

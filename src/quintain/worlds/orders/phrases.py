@@ -5,7 +5,7 @@ What customers say and how policies are worded differs between `train` and `eval
 
 from __future__ import annotations
 
-from quintain.worlds.orders.names import Language, Split
+from quintain.worlds.drawing import Language, Split
 
 Worded = dict[Split, tuple[str, ...]]
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from quintain.worlds.orders.names import CUSTOMS, NAMES, Customs, Language, Names, Split
+from quintain.worlds.drawing import Language, Split
+from quintain.worlds.orders.names import CUSTOMS, NAMES, Customs, Names
 from quintain.worlds.orders.phrases import POLICIES
 
 Status = Literal["placed", "shipped", "delivered"]

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
-from quintain.worlds.orders.names import LANGUAGES, Language, Split
+from quintain.worlds.drawing import Language, Split, draw_tasks, known_languages, known_split, known_templates
 from quintain.worlds.orders.phrases import CLOSINGS, GIVEN, QUESTIONS, REQUESTS, SAYS
 from quintain.worlds.orders.requests import KINDS, Request, candidates
 from quintain.worlds.orders.shop import Customer, Shop, open_shop
@@ -76,30 +75,21 @@ def generate(
     Raises:
         InputError: an argument is unknown, or there are fewer than `n` different tasks.
     """
-    side = _side(split)
+    side = known_split("orders", split)
     levels = [level for level in LEVELS if f"level:{level}" in templates] or list(LEVELS)
     names = _names(split, [name for name in templates if name not in {f"level:{level}" for level in LEVELS}])
-    unknown = [language for language in languages if language not in LANGUAGES]
-    if unknown or not languages:
-        raise InputError(f"orders languages {list(languages)}: allowed are {', '.join(LANGUAGES)}")
     rng = random.Random(f"orders {split} {seed}")
-    turn = [
-        (name, language, level) for level in levels for language in LANGUAGES if language in languages for name in names
+    places = [
+        (name, language, level)
+        for level in levels
+        for language in known_languages("orders", languages)
+        for name in names
     ]
-    found: dict[str, Task] = {}
-    while len(found) < n and turn:
-        for place in list(turn):
-            if len(found) < n and not _add(found, side, *place, rng):
-                turn.remove(place)
-    if len(found) < n:
-        raise InputError(f"orders: only {len(found)} different {split} tasks of {', '.join(names)}; {n} were asked for")
-    return list(found.values())
 
+    def one(place: tuple[str, Language, int], _: int) -> Task | None:
+        return _draw(side, *place, rng)
 
-def _side(split: str) -> Split:
-    if split not in ("train", "eval"):
-        raise InputError(f"orders split {split!r}: allowed are 'train' and 'eval'")
-    return "train" if split == "train" else "eval"
+    return draw_tasks("orders", f"{split} tasks of {', '.join(names)}", n, places, one, patience=_PATIENCE)
 
 
 def _names(split: str, wanted: Sequence[str]) -> list[str]:
@@ -109,28 +99,16 @@ def _names(split: str, wanted: Sequence[str]) -> list[str]:
         "long": [name for name, one in TEMPLATES.items() if one.long],
     }
     usual = kinds["seen"] + kinds["held_out"] * (split == "eval")
-    allowed = usual + kinds["long"]
-    names = [name for one in wanted or usual for name in kinds.get(one, [one])]
-    wrong = [name for name in names if name not in allowed]
-    if wrong:
-        raise InputError(f"orders template {wrong[0]!r}: allowed for {split!r} are {', '.join(allowed)}")
-    return names
+    return known_templates("orders", split, wanted, kinds=kinds, usual=usual, allowed=usual + kinds["long"])
 
 
-def _add(found: dict[str, Task], split: Split, name: str, language: Language, level: int, rng: random.Random) -> bool:
-    """Adds one new task; False if none turns up."""
-    for _ in range(_PATIENCE):
-        shop = open_shop(split, language, rng.randrange(SHOPS[split]))
-        requests = _draw(TEMPLATES[name], shop, rng)
-        if requests:
-            task = _Writer(shop, name, level, requests, rng).task()
-            if task.id not in found:
-                found[task.id] = task
-                return True
-    return False
+def _draw(split: Split, name: str, language: Language, level: int, rng: random.Random) -> Task | None:
+    shop = open_shop(split, language, rng.randrange(SHOPS[split]))
+    requests = _requests(TEMPLATES[name], shop, rng)
+    return _Writer(shop, name, level, requests, rng).task() if requests else None
 
 
-def _draw(template: Template, shop: Shop, rng: random.Random) -> list[Request]:
+def _requests(template: Template, shop: Shop, rng: random.Random) -> list[Request]:
     """Requests of one customer about different orders; empty where the shop has no fit."""
     count = rng.randint(*template.requests)
     customers = [shop.customers[0]] if template.long else list(shop.customers)

@@ -15,9 +15,9 @@ from quintain.interface.messages import Action, Call, Message, message
 from quintain.interface.tasks import Task
 from quintain.interface.tools import tool
 from quintain.interface.view import View
+from quintain.worlds.drawing import LANGUAGES, Language
 from quintain.worlds.orders.customer import closings, is_question, reply
 from quintain.worlds.orders.judging import judge
-from quintain.worlds.orders.names import LANGUAGES, Language
 from quintain.worlds.orders.phrases import THOUGHTS
 from quintain.worlds.orders.shop import image_of, open_shop, policies
 from quintain.worlds.orders.tasks import SHOPS, generate

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Literal
 
-from quintain.worlds.desk.atlas import LANGUAGES, Language, Split, share
+from quintain.worlds.desk.atlas import share
+from quintain.worlds.drawing import LANGUAGES, Language, Split
 from quintain.worlds.web.names import names
 
 Kind = Literal["town", "person", "company", "museum", "book", "river"]

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any, Protocol
 
 from quintain.worlds.answers import tokens
-from quintain.worlds.desk.atlas import Language
+from quintain.worlds.drawing import Language
 from quintain.worlds.web.site import Section
 
 Step = tuple[str, dict[str, Any]]

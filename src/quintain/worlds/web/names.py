@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from functools import cache
 
-from quintain.worlds.desk.atlas import Language
+from quintain.worlds.drawing import Language
 
 _STARTS = ("Bar", "Cor", "Del", "Ed", "Fen", "Gal", "Hol", "Ib", "Jas", "Kel", "Lor", "Mar", "Nor", "Os", "Pel", "Quin")
 _MORE = ("Rav", "Sel", "Tam", "Ul", "Ver", "Wes", "Yor", "Zan", "Bre", "Cla", "Dro", "Gri", "Ska", "Tri", "Plo", "Sto")

@@ -11,7 +11,7 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from quintain.worlds.desk.atlas import Language, Split
+from quintain.worlds.drawing import Language, Split
 from quintain.worlds.web.almanac import CHOICES, RELATIONS, Country, Kind, Thing, country, root_of
 from quintain.worlds.web.drafts import Draft, Step
 from quintain.worlds.web.site import Section, Site

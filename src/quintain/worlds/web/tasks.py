@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
-from quintain.worlds.desk.atlas import LANGUAGES, Language, share
+from quintain.worlds.desk.atlas import share
+from quintain.worlds.drawing import Language, draw_tasks, known_languages, known_templates
 from quintain.worlds.web.drafts import Draft, Questions, sound
 
 _PATIENCE = 80
-"""Draws in a row without a new task after which a template and language count as used up."""
+"""Draws without a new task after which a template and language count as used up."""
 
 
 def generate(
@@ -34,21 +34,14 @@ def generate(
         InputError: an argument is unknown, or there are fewer than `count` different tasks.
     """
     names = _names(questions, split, templates)
-    unknown = [language for language in languages if language not in LANGUAGES]
-    if unknown or not languages:
-        raise InputError(f"web languages {list(languages)}: allowed are {', '.join(LANGUAGES)}")
     rng = random.Random(f"web {split} {seed}")
-    turn = [(name, language) for language in LANGUAGES if language in languages for name in names]
-    found: dict[str, Task] = {}
-    while len(found) < count and turn:
-        for pair in list(turn):
-            if len(found) < count and not _add(found, questions, pair[0], pair[1], split, rng):
-                turn.remove(pair)
-    if len(found) < count:
-        raise InputError(
-            f"web: only {len(found)} different {split} tasks of {', '.join(names)} on this site; {count} were asked for"
-        )
-    return list(found.values())
+    places = [(name, language) for language in known_languages("web", languages) for name in names]
+
+    def one(place: tuple[str, Language], _: int) -> Task | None:
+        return _draw(questions, *place, split, rng)
+
+    what = f"{split} tasks of {', '.join(names)} on this site"
+    return draw_tasks("web", what, count, places, one, patience=_PATIENCE)
 
 
 def _names(questions: Questions, split: str, templates: Sequence[str]) -> list[str]:
@@ -57,26 +50,15 @@ def _names(questions: Questions, split: str, templates: Sequence[str]) -> list[s
         "held_out": [name for name, held_out in questions.templates.items() if held_out],
     }
     usual = kinds["seen"] + kinds["held_out"] * (split == "eval")
-    names = [name for wanted in templates or usual for name in kinds.get(wanted, [wanted])]
-    wrong = [name for name in names if name not in usual]
-    if wrong:
-        raise InputError(f"web template {wrong[0]!r}: allowed for {split!r} are {', '.join(usual)}")
-    return names
+    return known_templates("web", split, templates, kinds=kinds, usual=usual, allowed=usual)
 
 
-def _add(
-    found: dict[str, Task], questions: Questions, name: str, language: Language, split: str, rng: random.Random
-) -> bool:
-    """Adds one new task; False if none turns up."""
-    for _ in range(_PATIENCE):
-        draft = questions.draft(name, language, rng)
-        if draft is None:
-            continue
-        task_id = f"web-{split}-{name}-{language}-{int(share(f'{language}|{name}|{draft.asked}') * 2**40):010x}"
-        if task_id not in found and sound(draft, questions.section(language)):
-            found[task_id] = _task(task_id, questions, name, language, draft)
-            return True
-    return False
+def _draw(questions: Questions, name: str, language: Language, split: str, rng: random.Random) -> Task | None:
+    draft = questions.draft(name, language, rng)
+    if draft is None or not sound(draft, questions.section(language)):
+        return None
+    task_id = f"web-{split}-{name}-{language}-{int(share(f'{language}|{name}|{draft.asked}') * 2**40):010x}"
+    return _task(task_id, questions, name, language, draft)
 
 
 def _task(task_id: str, questions: Questions, name: str, language: Language, draft: Draft) -> Task:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from random import Random
 
 from quintain.interface.words import fold
-from quintain.worlds.desk.atlas import Language, Split, split_of
+from quintain.worlds.desk.atlas import split_of
+from quintain.worlds.drawing import Language, Split
 from quintain.worlds.web.drafts import Draft, Step
 from quintain.worlds.web.page import Link, Page
 from quintain.worlds.web.site import Section, Site

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from quintain.worlds.desk.atlas import Language
+from quintain.worlds.drawing import Language
 from quintain.worlds.web.almanac import Kind
 
 KINDS: dict[Kind, dict[Language, tuple[str, str]]] = {

@@ -18,7 +18,7 @@ from quintain.interface.tasks import Task
 from quintain.interface.tools import tool
 from quintain.interface.words import fold, language_of, words
 from quintain.worlds.answers import wrong
-from quintain.worlds.desk.atlas import LANGUAGES, Language, Split
+from quintain.worlds.drawing import LANGUAGES, Language, Split, known_split
 from quintain.worlds.web.almanac import root_of
 from quintain.worlds.web.browser import Refused
 from quintain.worlds.web.drafts import Questions
@@ -90,11 +90,9 @@ class Web(World):
         Raises:
             InputError: an argument is unknown, or the site does not give as many tasks.
         """
-        if split not in ("train", "eval"):
-            raise InputError(f"web split {split!r}: allowed are 'train' and 'eval'")
+        side = known_split("web", split)
         name = options.get("site", "almanac")
         site: Site = cls.resources(site=name)
-        side = cast(Split, split)
         questions: Questions = (
             AlmanacQuestions(site, side)
             if name == "almanac"
