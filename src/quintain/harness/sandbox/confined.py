@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from quintain.harness.sandbox.mechanism import BY_NAME, SCRATCH, CannotConfine, Mechanism, find_mechanism
-from quintain.harness.sandbox.program import MEBIBYTE, Program, ProgramResult
+from quintain.harness.sandbox.program import MEBIBYTE
 from quintain.harness.sandbox.session import Session, StartError
+from quintain.harness.sandbox.warm import WarmSandbox
 from quintain.interface.errors import InfraError
 
 _REMEDIES = (
@@ -23,7 +23,7 @@ _REMEDIES = (
 _worked_before = False
 
 
-class Bubblewrap:
+class Bubblewrap(WarmSandbox):
     """Confines programs with bubblewrap; starts at the first call, or at `start`.
 
     Inside there is no network, no host file beyond the read-only system and interpreter, no environment
@@ -48,52 +48,12 @@ class Bubblewrap:
         hidden: tuple[str, ...] = (),
         modules: Mapping[str, str] | None = None,
     ) -> None:
+        super().__init__()
         self._settings = {"scratch_bytes": scratch_bytes, "imports": imports, "modules": dict(modules or {})}
         self._hidden = hidden
-        self._session: Session | None = None
-        self._starting = asyncio.Lock()
-        self._closed = False
 
-    async def start(self) -> None:
-        """Starts the warm interpreter, unless it runs.
-
-        Raises:
-            CannotConfine: this machine can't confine programs; the line says why and what helps.
-            InputError: one of `imports` fails.
-            InfraError: it could before, or the sandbox is closed.
-        """
-        await self._running()
-
-    async def run(self, program: Program) -> ProgramResult:
-        """Runs a program to its end; see `Sandbox.run`.
-
-        Raises:
-            CannotConfine, InfraError: as in `start`; InfraError too if the sandbox breaks.
-        """
-        return await (await self._running()).call(program)
-
-    async def read(self, path: str) -> bytes:
-        """A file of the scratch folder, at most 10 s; see `Sandbox.read`."""
-        return await (await self._running()).read(path)
-
-    async def write(self, path: str, data: bytes) -> None:
-        """Writes a file of the scratch folder, at most 10 s; see `Sandbox.write`."""
-        await (await self._running()).write(path, data)
-
-    async def close(self) -> None:
-        """Ends every process and forgets the scratch folder."""
-        self._closed = True
-        async with self._starting:
-            if self._session is not None:
-                await self._session.close()
-
-    async def _running(self) -> Session:
-        async with self._starting:
-            if self._closed:
-                raise InfraError("sandbox: closed; open a new one")
-            if self._session is None:
-                self._session = await _start(find_mechanism(self._hidden), self._settings)
-            return self._session
+    async def _begin(self) -> Session:
+        return await _start(find_mechanism(self._hidden), self._settings)
 
 
 async def _start(mechanism: Mechanism, own: Mapping[str, Any]) -> Session:

@@ -8,16 +8,16 @@ import random
 import shutil
 
 from quintain.harness.sandbox.mechanism import SCRATCH, CannotConfine, check_machine, thread_limits
-from quintain.harness.sandbox.program import MEBIBYTE, Program, ProgramResult
+from quintain.harness.sandbox.program import MEBIBYTE
 from quintain.harness.sandbox.seccomp import seccomp_filter
 from quintain.harness.sandbox.session import Session, StartError
-from quintain.interface.errors import InfraError
+from quintain.harness.sandbox.warm import WarmSandbox
 
 _CAPABILITIES = ("SETUID", "SETGID", "KILL", "SYS_PTRACE")  # of the warden; programs hold none
 _CLI_ENVIRONMENT = ("PATH", "HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")
 
 
-class Container:
+class Container(WarmSandbox):
     """Runs programs in a container, one for each sandbox; starts at the first call.
 
     Inside is what the image holds, read-only, and the scratch folder. There is no network; programs hold no
@@ -44,6 +44,7 @@ class Container:
         processes: int = 256,
         imports: tuple[str, ...] = (),
     ) -> None:
+        super().__init__()
         self._image = image
         self._engine = command
         self._scratch_bytes = scratch_bytes
@@ -52,34 +53,6 @@ class Container:
         self._imports = imports
         self._uid = random.SystemRandom().randrange(1 << 20, 1 << 30)
         self._name = f"quintain-{random.SystemRandom().getrandbits(64):016x}"
-        self._session: Session | None = None
-        self._starting = asyncio.Lock()
-        self._closed = False
-
-    async def run(self, program: Program) -> ProgramResult:
-        """Runs a program to its end; see `Sandbox.run`.
-
-        Raises:
-            CannotConfine: the engine is missing or can't start the image; the line says why and what helps.
-            InfraError: the sandbox broke, or is closed.
-        """
-        return await (await self._running()).call(program)
-
-    async def read(self, path: str) -> bytes:
-        """A file of the scratch folder; see `Sandbox.read`."""
-        return await (await self._running()).read(path)
-
-    async def write(self, path: str, data: bytes) -> None:
-        """Writes a file of the scratch folder; see `Sandbox.write`."""
-        await (await self._running()).write(path, data)
-
-    async def close(self) -> None:
-        """Ends the container, and with it every process and the scratch folder."""
-        self._closed = True
-        async with self._starting:
-            if self._session is not None:
-                await self._session.close()
-                await self._kill()
 
     def arguments(self) -> tuple[str, ...]:
         """The command line that starts the container, up to and including the interpreter."""
@@ -97,15 +70,7 @@ class Container:
             *(self._image, "python3", "-I", "-B", "-X", "utf8"),
         )
 
-    async def _running(self) -> Session:
-        async with self._starting:
-            if self._closed:
-                raise InfraError("sandbox: closed; open a new one")
-            if self._session is None:
-                self._session = await self._start()
-            return self._session
-
-    async def _start(self) -> Session:
+    async def _begin(self) -> Session:
         machine = check_machine()
         if shutil.which(self._engine) is None:
             raise CannotConfine(
@@ -132,8 +97,10 @@ class Container:
                 f"running, and the image there (`{self._engine} pull {self._image}`)?"
             ) from None
 
-    async def _kill(self) -> None:
+    async def _ended(self) -> None:
         """Ends the container, should it outlive the command that started it."""
+        if self._session is None:
+            return
         null = asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(
             self._engine, "kill", self._name, stdout=null, stderr=null, env=_environment()

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shutil
 import sys
 import tempfile
 
 from quintain.harness.sandbox.mechanism import thread_limits
-from quintain.harness.sandbox.program import MEBIBYTE, Program, ProgramResult
+from quintain.harness.sandbox.program import MEBIBYTE
 from quintain.harness.sandbox.session import Session, StartError
+from quintain.harness.sandbox.warm import WarmSandbox
 from quintain.interface.errors import InfraError
 
 
-class Unconfined:
+class Unconfined(WarmSandbox):
     """Runs programs as the user runs, and says so in every result (`confined` is False).
 
     They see the network, the files and the other processes of this user. The limits on seconds, memory of one
@@ -26,40 +26,16 @@ class Unconfined:
     """
 
     def __init__(self, *, imports: tuple[str, ...] = ()) -> None:
+        super().__init__()
         self._imports = imports
-        self._session: Session | None = None
         self._scratch = ""
-        self._starting = asyncio.Lock()
-        self._closed = False
 
-    async def run(self, program: Program) -> ProgramResult:
-        """Runs a program to its end; see `Sandbox.run`."""
-        return await (await self._running()).call(program)
+    async def _begin(self) -> Session:
+        self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="quintain-"))
+        return await _start(self._scratch, self._imports)
 
-    async def read(self, path: str) -> bytes:
-        """A file of the scratch folder; see `Sandbox.read`."""
-        return await (await self._running()).read(path)
-
-    async def write(self, path: str, data: bytes) -> None:
-        """Writes a file of the scratch folder; see `Sandbox.write`."""
-        await (await self._running()).write(path, data)
-
-    async def close(self) -> None:
-        """Ends the interpreter and removes the scratch folder."""
-        self._closed = True
-        async with self._starting:
-            if self._session is not None:
-                await self._session.close()
-            shutil.rmtree(self._scratch, ignore_errors=True)
-
-    async def _running(self) -> Session:
-        async with self._starting:
-            if self._closed:
-                raise InfraError("sandbox: closed; open a new one")
-            if self._session is None:
-                self._scratch = os.path.realpath(tempfile.mkdtemp(prefix="quintain-"))
-                self._session = await _start(self._scratch, self._imports)
-            return self._session
+    async def _ended(self) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)
 
 
 async def _start(scratch: str, imports: tuple[str, ...]) -> Session:
