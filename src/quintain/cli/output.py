@@ -20,8 +20,8 @@ def stated(work: Callable[[], str], as_json: bool) -> int:
     return finish(lambda: {"lines": [work()]}, as_json)
 
 
-def finish(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
-    """Prints the result; exit code 0."""
+def printed(work: Callable[[], dict[str, Any]], as_json: bool) -> dict[str, Any]:
+    """Prints the result, and returns it."""
     with redirect_stdout(sys.stderr):  # what a world prints must not mix with the result
         result = work()
     if as_json:
@@ -29,17 +29,15 @@ def finish(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
     else:
         for line in result["lines"]:
             print(line)
+    return result
+
+
+def finish(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
+    """Prints the result; exit code 0."""
+    printed(work, as_json)
     return 0
 
 
 def judged(work: Callable[[], dict[str, Any]], as_json: bool) -> int:
-    """The same, with exit code 1 where the result says that it did not pass."""
-    passed: list[bool] = []
-
-    def kept() -> dict[str, Any]:
-        result = work()
-        passed.append(result["passed"])
-        return result
-
-    finish(kept, as_json)
-    return 0 if passed[0] else 1
+    """Prints the result; exit code 1 where it says that it did not pass."""
+    return 0 if printed(work, as_json)["passed"] else 1

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from quintain.cli.output import add_json, finish, stated
+from quintain.cli.output import add_json, printed, stated
 
 
 def add_pool(commands: Any) -> None:
@@ -50,6 +50,5 @@ def _seal(options: argparse.Namespace) -> int:
 def _audit(options: argparse.Namespace) -> int:
     from quintain.commands.pools import audit_files
 
-    found: dict[str, Any] = {}
-    finish(lambda: found.update(audit_files(options.recipe, options.files)) or found, options.json)
+    found = printed(lambda: audit_files(options.recipe, options.files), options.json)
     return 1 if found["findings"] else 0
