@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
+from quintain.harness.background import Background
 from quintain.interface.episode import Episode
 from quintain.openmp import end_team
 from quintain.pipeline.practice import Practice, Session
@@ -18,40 +18,6 @@ from quintain.training.grpo_config import GRPOConfig
 from quintain.training.reward import reward
 
 T = TypeVar("T")
-
-
-class Background:
-    """An event loop in a thread of its own, so that episodes go on while the main thread trains."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="quintain-rollouts", daemon=True)
-        self._thread.start()
-
-    def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Begins something; its result is asked for later."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Waits for something."""
-        end_team()  # this thread waits now: its helper threads must not slow those of the engine
-        return self.start(work).result()
-
-    def close(self, last: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Cancels what is under way, and waits until it has ended; then runs `last` in the same loop."""
-        self.run(_end(last))
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-
-async def _end(last: Callable[[], Awaitable[None]] | None) -> None:
-    others = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in others:
-        task.cancel()
-    await asyncio.gather(*others, return_exceptions=True)
-    if last is not None:
-        await last()
 
 
 class Gathering:
@@ -68,7 +34,7 @@ class Gathering:
     """
 
     def __init__(self, practice: Practice, curriculum: Curriculum, config: GRPOConfig, folder: Path) -> None:
-        self.background = Background()
+        self._background = Background("quintain-rollouts")
         self._practice = practice
         self._curriculum = curriculum
         self._config = config
@@ -79,7 +45,7 @@ class Gathering:
 
     def close(self) -> None:
         """Ends the episodes under way; their journals keep what is finished."""
-        self.background.close(self._practice.close)
+        self._background.stop(self._practice.close)
 
     def observe(self, step: int, outcomes: Outcomes) -> None:
         """Takes the outcomes of a step, for the steps that may know them."""
@@ -89,9 +55,12 @@ class Gathering:
         """Waits for the groups of a step, having begun those of the steps ahead that the run can reach."""
         for one in range(step, min(step + self._config.ahead, self._config.steps) + 1):
             if one not in self._begun:
-                self._begun[one] = self.background.start(self._play(one))
-        end_team()
-        return self._begun.pop(step).result()
+                self._begun[one] = self._background.start(self._play(one))
+        return _wait(self._begun.pop(step))
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Waits for something done where the episodes are played."""
+        return _wait(self._background.start(work))
 
     def groups(self, episodes: list[Episode]) -> list[Group]:
         """Groups of played episodes, with their rewards."""
@@ -127,3 +96,8 @@ class Gathering:
             return group
         task = session.tasks[group.task_id]
         return self.groups(await session.play([task], self._config.group_size + group.short))[0]
+
+
+def _wait(work: Future[T]) -> T:
+    end_team()  # this thread waits now: its helper threads must not slow those of the engine
+    return work.result()

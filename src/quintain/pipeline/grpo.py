@@ -257,7 +257,7 @@ class _Run:
             write_text(path, sheet(played, f"Step {number}, training tasks"))
             return {}
         with self.practice.session(self.folder / "validation" / f"step-{number:06d}", 0) as session:
-            episodes = self.gathering.background.run(session.play(self.validation, 1))
+            episodes = self.gathering.run(session.play(self.validation, 1))
         write_text(path, sheet(episodes, f"Step {number}, validation tasks"))
         scored = [episode.success for episode in episodes if episode.scored]
         return {"validation_success": _mean(scored)} if scored else {}
@@ -301,7 +301,7 @@ class _Run:
 
     def _between_generations(self, change: Callable[[], object]) -> None:
         """Changes the weights while nothing is generated with them; tokens carry a new version from then on."""
-        self.gathering.background.run(self.engine.update(change))
+        self.gathering.run(self.engine.update(change))
 
     def _save(self) -> None:
         """A checkpoint, and the same as a good one where nothing warns; files are linked, not copied."""

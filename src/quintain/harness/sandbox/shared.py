@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import threading
-from collections.abc import Coroutine, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
+from quintain.harness.background import Background
 from quintain.harness.sandbox.confined import Bubblewrap
 from quintain.harness.sandbox.program import Program, ProgramResult
 
@@ -33,10 +33,9 @@ class SharedSandbox:
         self._imports = imports
         self._modules = modules
         self._size = size
-        self._starting = threading.Lock()
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._background = Background("quintain-sandbox")
         self._idle: asyncio.LifoQueue[Bubblewrap] = asyncio.LifoQueue()
-        self._made: set[Bubblewrap] = set()
+        self._made: set[Bubblewrap] = set()  # empty while no sandbox was asked for
 
     async def run(self, program: Program) -> ProgramResult:
         """Runs a program to its end; see `Sandbox.run`.
@@ -45,8 +44,7 @@ class SharedSandbox:
             CannotConfine: this machine can't confine programs; the line says why and what helps.
             InfraError: the sandbox broke; the next call gets another one.
         """
-        result: ProgramResult = await self._there(self._run(program))
-        return result
+        return await self._background.there(self._run(program))
 
     async def start(self) -> None:
         """Starts every interpreter that does not run, so that no call pays for the imports.
@@ -54,30 +52,21 @@ class SharedSandbox:
         Raises:
             CannotConfine, InputError, InfraError: as `Bubblewrap.start`.
         """
-        await self._there(self._start())
+        await self._background.there(self._start())
 
     def close(self) -> None:
         """Ends every process."""
-        with self._starting:
-            if self._loop is None:
-                return
-            asyncio.run_coroutine_threadsafe(self._close(), self._loop).result(CLOSE_SECONDS)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._loop = None
+        if self._made:
+            self._background.start(self._close()).result(CLOSE_SECONDS)
+            self._background.stop()
+            self._made.clear()
 
-    async def _there(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._running()))
-
-    def _running(self) -> asyncio.AbstractEventLoop:
-        with self._starting:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=_serve, args=(self._loop,), daemon=True, name="quintain-sandbox").start()
-                self._idle, self._made = asyncio.LifoQueue(), set()
-                for _ in range(self._size):
-                    self._idle.put_nowait(self._new())
-                atexit.register(self.close)
-            return self._loop
+    def _fill(self) -> None:
+        if not self._made:
+            self._idle = asyncio.LifoQueue()
+            for _ in range(self._size):
+                self._idle.put_nowait(self._new())
+            atexit.register(self.close)
 
     def _new(self) -> Bubblewrap:
         box = Bubblewrap(imports=self._imports, modules=self._modules)
@@ -85,6 +74,7 @@ class SharedSandbox:
         return box
 
     async def _run(self, program: Program) -> ProgramResult:
+        self._fill()
         box = await self._idle.get()
         try:
             return await box.run(program)
@@ -97,12 +87,8 @@ class SharedSandbox:
             self._idle.put_nowait(box)
 
     async def _start(self) -> None:
+        self._fill()
         await asyncio.gather(*(box.start() for box in self._made))
 
     async def _close(self) -> None:
         await asyncio.gather(*(box.close() for box in self._made))
-
-
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    loop.run_forever()
-    loop.close()

@@ -136,7 +136,7 @@ class _Server:
         self._address = address
         self._session: Session | None = None
         self._opening = asyncio.Lock()
-        self.listing = at_once(self._look)
+        self.listing = at_once(self._look())
         self.toolset = _toolset(self.listing, str(address))
         self.wrapped = {one.name for one in self.listing.tools if one.output_schema and _wraps(one.output_schema)}
 
@@ -152,7 +152,7 @@ class _Server:
 
     async def kept(self) -> Session:
         """The session that episodes of a stateless server share, opened again after it broke."""
-        return await elsewhere(self._keep)
+        return await elsewhere(self._keep())
 
     async def _keep(self) -> Session:
         async with self._opening:

@@ -12,8 +12,7 @@ import concurrent.futures
 import logging
 import os
 import tempfile
-import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
+from quintain.harness.background import Background
 from quintain.interface.errors import InfraError, InputError, describe
 from quintain.interface.tools import ResultError
 from quintain.worlds.bridges.world import ToolFailed
@@ -108,7 +108,7 @@ class Session:
             InfraError: the server ends, breaks the protocol or does not answer within `START_SECONDS`.
         """
         session = cls(address, files)
-        await elsewhere(session._start)
+        await elsewhere(session._start())
         return session
 
     async def listing(self) -> Listing:
@@ -117,7 +117,7 @@ class Session:
         Raises:
             InfraError: the server ends, breaks the protocol, pages without end or does not answer.
         """
-        return await elsewhere(lambda: self._guarded("its list of tools", self._list(), START_SECONDS))
+        return await elsewhere(self._guarded("its list of tools", self._list(), START_SECONDS))
 
     async def call(self, tool: str, arguments: dict[str, Any], seconds: float) -> types.CallToolResult:
         """Calls a tool.
@@ -132,11 +132,14 @@ class Session:
             assert self._client is not None
             return await self._client.call_tool(tool, arguments)
 
-        return await elsewhere(lambda: self._guarded(tool, call(), seconds))
+        return await elsewhere(self._guarded(tool, call(), seconds))
 
     def close(self) -> None:
         """Ends the connection and the server's process, without waiting for it."""
-        _loop().call_soon_threadsafe(self._closing.set)
+        _background.start(self._leave())
+
+    async def _leave(self) -> None:
+        self._closing.set()
 
     async def _start(self) -> None:
         self._closing = asyncio.Event()
@@ -269,37 +272,17 @@ def _line(text: str) -> str:
 
 
 _alive: set[asyncio.Task[None]] = set()
-_starting = threading.Lock()
-_started: list[asyncio.AbstractEventLoop] = []
+_background = Background("quintain-mcp")
 
 
-def _loop() -> asyncio.AbstractEventLoop:
-    """The connections' loop, started at its first use."""
-    with _starting:
-        if not _started:
-            loop = asyncio.new_event_loop()
-            threading.Thread(target=loop.run_forever, daemon=True, name="quintain-mcp").start()
-            _started.append(loop)
-            atexit.register(_end_all)
-        return _started[0]
-
-
-async def elsewhere(work: Callable[[], Awaitable[T]]) -> T:
+async def elsewhere(work: Coroutine[Any, Any, T]) -> T:
     """Awaits something on the connections' loop; cancelling here cancels there."""
-
-    async def run() -> T:
-        return await work()
-
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(run(), _loop()))
+    return await _background.there(work)
 
 
-def at_once(work: Callable[[], Awaitable[T]]) -> T:
+def at_once(work: Coroutine[Any, Any, T]) -> T:
     """The same for callers outside of any loop, or who may block theirs."""
-
-    async def run() -> T:
-        return await work()
-
-    return asyncio.run_coroutine_threadsafe(run(), _loop()).result()
+    return _background.start(work).result()
 
 
 async def _end() -> None:
@@ -312,4 +295,8 @@ async def _end() -> None:
 def _end_all() -> None:
     """Ends all servers with this process."""
     with suppress(concurrent.futures.TimeoutError):
-        asyncio.run_coroutine_threadsafe(_end(), _loop()).result(_END_SECONDS + 1)
+        if _alive:
+            _background.start(_end()).result(_END_SECONDS + 1)
+
+
+atexit.register(_end_all)
