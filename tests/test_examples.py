@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.till import Script
 from quintain import Budget, Harness
 from quintain.agents.oracle import OracleAgent
 from quintain.commands.commands import run
@@ -28,22 +29,6 @@ def arithmetic(split: str):
     return world, world.generate(split, 40, seed=7, languages=["en"], templates=[])
 
 
-class Scripted:
-    """An agent that plays a list of actions."""
-
-    name = "scripted"
-    version = 0
-
-    def __init__(self, *actions: Action) -> None:
-        self._actions = actions
-
-    async def act(self, view):
-        return self._actions[len(view.turns)]
-
-    async def release(self, episode):
-        return None
-
-
 def price(item: str) -> Action:
     return Action(calls=(Call("c", "price", {"item": item}),))
 
@@ -51,7 +36,7 @@ def price(item: str) -> Action:
 def play(*actions: Action):
     task = next(task for task in load_tasks(TILL / "eval.jsonl") if task.template == "price")
     harness = Harness(load_world("till_world:Till", TILL), budget=Budget(turns=3))
-    return task, asyncio.run(harness.run(task, Scripted(*actions)))
+    return task, asyncio.run(harness.run(task, Script(actions)))
 
 
 def test_the_till_accepts_the_right_number_and_nothing_else():
@@ -136,5 +121,5 @@ def test_arithmetic_is_solved_by_its_tools_and_never_by_a_guess():
     harness = Harness(world, budget=Budget(turns=6))
     oracle = OracleAgent(world().solution, {task.id: task for task in tasks})
     assert all(episode.success for episode in asyncio.run(harness.rollout(tasks, oracle)))
-    guess = asyncio.run(harness.run(tasks[0], Scripted(Action(answer=tasks[0].answer))))
+    guess = asyncio.run(harness.run(tasks[0], Script([Action(answer=tasks[0].answer)])))
     assert (guess.success, guess.verdict.reasons) == (False, ("right, but no tool gave it",))

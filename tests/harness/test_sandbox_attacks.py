@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from harness.processes import processes_named
 from harness.sandbox_attack import MIB, PRELUDE
 from harness.sandbox_attacks import OUTWARD
 from harness.sandbox_attacks_within import INWARD
@@ -112,19 +113,6 @@ async def boxes():
         await box.close()
 
 
-def survivors(mark):
-    """Living processes with a mark on their command line."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if mark.encode() in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
-
-
 def program(attack, host, mark):
     return Program(
         source=PRELUDE + attack.source, stdin=json.dumps(host.described(mark)).encode(), limits=attack.limits
@@ -147,7 +135,7 @@ async def test_an_attack_ends_as_a_typed_result_and_harms_nothing(attack, host, 
     assert "REACHED" not in output
     assert attack.says in output
     assert result.confined
-    assert survivors(mark) == []
+    assert processes_named(mark) == []
     assert host.unharmed()
     assert (await neighbour.read("kept"), (await neighbour.run(Program(source=NEXT_CALL))).stdout) == (b"kept", WELL)
     assert (await attacked.run(Program(source=CLEAR))).ok
@@ -161,9 +149,9 @@ async def test_without_confinement_the_same_program_reaches_its_aim(attack, tmp_
     host, box, mark = Host(tmp_path), Unconfined(), f"quintain-{os.getpid()}-control"
     try:
         result = await box.run(program(attack, host, mark))
-        assert b"REACHED" in result.stdout or survivors(mark), result.stdout + result.stderr
+        assert b"REACHED" in result.stdout or processes_named(mark), result.stdout + result.stderr
     finally:
-        for pid in survivors(mark):
+        for pid in processes_named(mark):
             os.kill(pid, signal.SIGKILL)
         await box.close()
         host.close()

@@ -7,10 +7,10 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 
+from harness.processes import processes_named
 from quintain.harness.sandbox import Bubblewrap, Program
 from quintain.interface.errors import InfraError
 
@@ -20,19 +20,6 @@ async def sandbox():
     box = Bubblewrap()
     yield box
     await box.close()
-
-
-def processes_named(mark):
-    """Ids of this machine's processes with `mark` on their command line."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                if mark.encode() in (folder / "cmdline").read_bytes():
-                    found.append(int(folder.name))
-            except OSError:
-                continue
-    return found
 
 
 async def gone(mark):

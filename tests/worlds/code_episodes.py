@@ -2,28 +2,13 @@
 
 import itertools
 
+from harness.till import Script
 from quintain.harness.loop import Harness
 from quintain.interface.episode import Budget
 from quintain.interface.messages import Action, Call
 from quintain.worlds.code import Code, generate
 
 DONE = Action(answer="Done.")
-
-
-class Script:
-    """Takes the given actions, one a turn."""
-
-    name = "script"
-    version = 0
-
-    def __init__(self, actions):
-        self.actions = actions
-
-    async def act(self, view):
-        return self.actions[len(view.turns)]
-
-    async def release(self, episode):
-        pass
 
 
 _numbers = itertools.count()

@@ -6,6 +6,7 @@ from collections import Counter
 
 import pytest
 
+from harness.till import Script
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.silent import SilentAgent
 from quintain.harness.loop import Harness
@@ -18,28 +19,13 @@ ONE_TURN = Budget(turns=1)
 FEW = 60
 
 
-class Acts:
-    """Takes one action at every turn."""
-
-    name, version = "acts", 0
-
-    def __init__(self, action):
-        self.action = action
-
-    async def act(self, view):
-        return self.action
-
-    async def release(self, episode):
-        pass
-
-
 def some(count=FEW, *templates):
     pytest.importorskip("bfcl_eval")
     return SingleTurn.generate("eval", count, 3, ["en"], templates)
 
 
 async def judged(action, task, budget=ONE_TURN):
-    return await Harness(SingleTurn, budget=budget).run(task, Acts(action))
+    return await Harness(SingleTurn, budget=budget).run(task, Script([action]))
 
 
 def test_there_are_1240_tasks_of_five_categories():
@@ -99,11 +85,8 @@ async def test_only_the_first_turn_counts():
     (task,) = some(1, "simple_python")
     gold, *_ = SingleTurn().solution(task)
 
-    class Late(Acts):
-        async def act(self, view):
-            return gold if view.turns else Action(error=FormatError("json", "broken"), text="<call>")
-
-    episode = await Harness(SingleTurn, budget=Budget(turns=2)).run(task, Late(gold))
+    late = Script([Action(error=FormatError("json", "broken"), text="<call>"), gold])
+    episode = await Harness(SingleTurn, budget=Budget(turns=2)).run(task, late)
     assert len(episode.turns) == 2
     assert not episode.success
     assert (await judged(gold, task, Budget(turns=2))).success

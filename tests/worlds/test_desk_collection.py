@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.till import Script
 from quintain import Harness, Task
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
@@ -147,20 +148,10 @@ def test_the_digest_follows_the_documents(tmp_path):
 
 
 async def test_a_user_s_own_collection_and_task_need_no_more_than_a_folder_and_a_line(folder):
-    class Script:
-        name, version = "script", 0
-
-        async def act(self, view):
-            calls = [("search", {"query": "tea"}), ("open", {"title": "tea shop"}), ("open", {"title": "nothing"})]
-            if len(view.turns) < len(calls):
-                return Action(calls=(Call("1", *calls[len(view.turns)]),))
-            return Action(answer="3 euros")
-
-        async def release(self, episode):
-            pass
-
+    calls = [("search", {"query": "tea"}), ("open", {"title": "tea shop"}), ("open", {"title": "nothing"})]
+    actions = [*(Action(calls=(Call("1", *one),)) for one in calls), Action(answer="3 euros")]
     task = Task("t1", "desk", "How many euros does tea cost?", answer=3)
-    episode = await Harness(lambda: Desk(collection=str(folder))).run(task, Script())
+    episode = await Harness(lambda: Desk(collection=str(folder))).run(task, Script(actions))
     assert episode.success
     seen = [turn.observations[0] for turn in episode.turns[:-1]]
     assert seen[0].content.startswith("Tea shop")

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 
+from harness.till import Script
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.random import RandomAgent
 from quintain.agents.silent import SilentAgent
@@ -26,22 +27,6 @@ EVERY = [(name, language) for name in TEMPLATES for language in LANGUAGES]
 ROOM = Budget(turns=70, tool_calls=70)
 """Enough for the longest template."""
 KINDS = {entity.key: entity for entity in entities()}
-
-
-class Script:
-    """Takes the given actions, one a turn."""
-
-    name = "script"
-    version = 0
-
-    def __init__(self, actions):
-        self.actions = actions
-
-    async def act(self, view):
-        return self.actions[len(view.turns)]
-
-    async def release(self, episode):
-        pass
 
 
 def some(name, language, count=3, seed=5):

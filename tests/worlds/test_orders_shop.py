@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.till import Script
 from quintain.harness.journal import Journal
 from quintain.harness.loop import Harness
 from quintain.interface.messages import Action, Call
@@ -148,26 +149,12 @@ async def test_a_branch_before_a_change_goes_on_without_it(tmp_path):
     _, task = world_of("cancel")
     actions = list(Orders().solution(task))
 
-    class Script:
-        name, version = "script", 0
-
-        async def act(self, view):
-            return actions[len(view.turns)]
-
-        async def release(self, episode):
-            pass
-
-    class Refuser(Script):
-        async def act(self, view):
-            return Action(answer="Cannot answer: no.")
-
     harness = Harness(Orders, journal=Journal(tmp_path))
-    episode = await harness.run(task, Script())
+    episode = await harness.run(task, Script(actions))
     assert episode.success
     at = len(actions) - 2
-    branch = await harness.branch(
-        episode, at, task, Refuser(), state=harness.journal.state_at(episode.id, at), name="b"
-    )
+    refuser = Script([Action(answer="Cannot answer: no.")])
+    branch = await harness.branch(episode, at, task, refuser, state=harness.journal.state_at(episode.id, at), name="b")
     assert not branch.success
     assert any("refused without need" in reason for reason in branch.verdict.reasons)
     harness.journal.close()
@@ -177,20 +164,8 @@ async def test_of_two_calls_of_one_turn_the_one_that_fails_changes_nothing_and_t
     _, task = world_of("cancel")
     order = task.answer["requests"][0]["order"]
 
-    class Twice:
-        name, version = "twice", 0
-
-        async def act(self, view):
-            if view.turns:
-                return Action(answer="Done.")
-            return Action(
-                calls=(Call("a", "cancel_order", {"order": order}), Call("b", "cancel_order", {"order": order}))
-            )
-
-        async def release(self, episode):
-            pass
-
-    episode = await Harness(Orders).run(task, Twice())
+    twice = Action(calls=tuple(Call(name, "cancel_order", {"order": order}) for name in "ab"))
+    episode = await Harness(Orders).run(task, Script([twice, Action(answer="Done.")]))
     assert [one.error for one in episode.turns[0].observations] == ["", "exception"]
     reasons = " | ".join(episode.verdict.reasons)
     assert "before the identity" in reasons

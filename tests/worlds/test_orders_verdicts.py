@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.till import Script
 from quintain.harness.loop import Harness
 from quintain.interface.episode import Budget
 from quintain.interface.messages import Action, Call
@@ -12,22 +13,6 @@ from quintain.worlds.orders.shop import open_shop
 
 DONE = Action(answer="Done.")
 REFUSED = Action(answer="Cannot answer: the policy forbids it.")
-
-
-class Script:
-    """Takes the given actions, one a turn."""
-
-    name = "script"
-    version = 0
-
-    def __init__(self, actions):
-        self.actions = actions
-
-    async def act(self, view):
-        return self.actions[len(view.turns)]
-
-    async def release(self, episode):
-        pass
 
 
 def task_of(template, level=1):
