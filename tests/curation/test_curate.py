@@ -10,6 +10,7 @@ from curation_episodes import answered, called, episode, records_of, write_journ
 
 from quintain.curation.config import CurationConfig
 from quintain.curation.curate import curate, curated
+from quintain.curation.review import REVIEW, Judgement, add_judgement
 from quintain.interface.errors import InputError
 
 
@@ -125,3 +126,30 @@ def test_interleaved_episodes_of_a_rollout_are_curated_like_any_others(tmp_path)
     counts = curate({"a": tmp_path / "a"}, CurationConfig(), tmp_path / "mix")
     assert [one.id for _, one, _ in curated(tmp_path / "mix")] == ["b", "a"]
     assert counts.kept == 2
+
+
+def judge(run, *judgements):
+    for stage, name, flag, *remark in judgements:
+        add_judgement(run, Judgement(stage=stage, episode=name, flag=flag, remark="".join(remark)))
+
+
+def test_what_a_person_flagged_is_left_out_and_counted_and_a_copy_of_it_is_none(run):
+    judge(run, ("experts", "s0", "flag", "reads the answer off the page"), ("model", "s1", "flag"))
+    judge(run, ("experts", "s2", "flag"), ("experts", "s2", ""))
+    counts = curate(sources(run), CurationConfig(), run / "mix")
+    assert counts.rejected["flagged"] == 1
+    (left,) = [one for one in lines(run / "mix" / "rejected.jsonl") if one["reason"] == "flagged"]
+    assert (left["source"], left["detail"]) == ("experts", "reads the answer off the page")
+    kept = {one.id for _, one, _ in curated(run / "mix")}
+    assert "s0" not in kept
+    assert {"s1", "s2", "copy"} <= kept
+    assert "1 flagged" in counts.line()
+
+
+def test_what_a_person_kept_is_the_last_to_be_left_out(run):
+    failures = [f"f{number}" for number in range(4)]
+    for chosen in (failures[:2], failures[2:]):
+        (run / REVIEW).unlink(missing_ok=True)
+        judge(run, *(("model", name, "keep") for name in chosen))
+        curate(sources(run), CurationConfig(), run / "mix")
+        assert {one.id for _, one, _ in curated(run / "mix")} & set(failures) == set(chosen)

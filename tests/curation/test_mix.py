@@ -89,3 +89,23 @@ def test_what_is_kept_does_not_depend_on_the_order_of_the_data():
     episodes = [*many(40, "a", cluster="one"), *many(40, "b", success=False)]
     settings = {"cluster_cap": 20, "failure_share": 0.3}
     assert choose(episodes, **settings) == choose(episodes[::-1], **settings)
+
+
+def test_what_a_person_chose_is_the_last_to_go_in_every_draw():
+    """Of two clusters of 30, a cap of 2; of the 4 successes and failures left, one failure and a size of 3."""
+    episodes = [*many(30, "a", cluster="one"), *many(30, "b", cluster="two", success=False)]
+    candidates = Candidates(0)
+    for one in episodes:
+        candidates.add(one, chosen=one.id in ("a7", "a21", "b13"))
+    found = candidates.choose(CurationConfig(**{**NEUTRAL, "cluster_cap": 2, "failure_share": 0.34, "size": 3}))
+    kept = {one.id for one, reason in zip(episodes, found, strict=True) if not reason}
+    assert kept == {"a7", "a21", "b13"}
+
+
+def test_the_bounds_hold_for_what_a_person_chose_too():
+    episodes = many(10, "a", cluster="one")
+    candidates = Candidates(0)
+    for one in episodes:
+        candidates.add(one, chosen=True)
+    found = candidates.choose(CurationConfig(**{**NEUTRAL, "cluster_cap": 3}))
+    assert Counter(found) == {"": 3, "cluster_cap": 7}

@@ -9,6 +9,8 @@ import pytest
 from quintain.commands.commands import run
 from quintain.curation.curate import curated
 from quintain.curation.importing import import_files
+from quintain.curation.review import Judgement, add_judgement
+from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
 
 CURATE = """
@@ -54,6 +56,23 @@ def test_a_second_run_skips_the_stage_and_a_changed_mix_runs_it_again(curated_re
     counts = json.loads((tmp_path / "run" / "mix" / "manifest.json").read_text())["result"]
     assert counts["kept"] <= 5
     assert "sft: done before" not in capsys.readouterr().err
+
+
+def test_a_judgement_of_its_episodes_runs_the_stage_again_and_none_of_others(curated_recipe, tmp_path, capsys):
+    text, folder = curated_recipe.read_text(), tmp_path / "run"
+    curated_recipe.write_text(text[: text.index('[[stages]]\nkind = "sft"')])
+    run(curated_recipe, folder)
+    before = json.loads((folder / "mix" / "manifest.json").read_text())["result"]
+    name = read_journal(folder / "demos" / "journal")[0][0].id
+    add_judgement(folder, Judgement(stage="base", episode=name, flag="flag"))
+    capsys.readouterr()
+    run(curated_recipe, folder)
+    assert "mix: done before" in capsys.readouterr().err
+    add_judgement(folder, Judgement(stage="demos", episode=name, flag="flag"))
+    run(curated_recipe, folder)
+    after = json.loads((folder / "mix" / "manifest.json").read_text())["result"]
+    assert after["rejected"] == {**before["rejected"], "flagged": 1}
+    assert after["kept"] == before["kept"] - 1
 
 
 def test_a_stage_without_a_source_is_one_line(curated_recipe, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from quintain.cli.main import main
+from quintain.curation.review import CORRECTIONS, REVIEW, read_review
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
 from quintain.interface.reading import JOURNAL
@@ -20,7 +21,6 @@ from quintain.interface.tools import Toolset
 from quintain.synthesis.corrections import read_corrections
 from quintain.viewing.app import ROWS, Viewer, make_app
 from quintain.viewing.index import Index, Query
-from quintain.viewing.review import CORRECTIONS, REVIEW, read_review
 
 
 @pytest.fixture

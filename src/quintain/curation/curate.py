@@ -24,6 +24,7 @@ from quintain.curation.config import CurationConfig
 from quintain.curation.duplicates import Duplicates
 from quintain.curation.lessons import lessons_of
 from quintain.curation.mix import KEPT, Candidates, family_of, language_of
+from quintain.curation.review import Judgement, said_of
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.failures import recovered
@@ -93,22 +94,23 @@ def curate(
         on_episode: called for every episode read.
 
     Raises:
-        InputError: a journal is missing or damaged, or nothing is left.
+        InputError: a journal is missing or damaged, a judgement is wrong, or nothing is left.
     """
     out.mkdir(parents=True, exist_ok=True)
     counts, candidates = Counts(), Candidates(config.seed)
     fit = out / "fit.jsonl.partial"
+    said = {name: said_of(folder) for name, folder in sources.items()}
     with ExitStack() as stack:
         rejected = stack.enter_context((out / REJECTED).open("wb"))
         file = stack.enter_context(fit.open("wb"))
-        for source, line, found in _fit_episodes(sources, config):
+        for source, line, found in _fit_episodes(sources, said, config):
             on_episode()
             counts.episodes += 1
             if isinstance(found, Rejection):
                 _reject(rejected, counts, source, found)
                 continue
             episode, lessons = found
-            candidates.add(episode)
+            candidates.add(episode, chosen=episode.id in said[source])
             file.write(orjson.dumps(_fit_record(line, episode, lessons)) + b"\n")
         file.flush()
         _write_lessons(fit, out / LESSONS, candidates.choose(config), rejected, counts)
@@ -120,21 +122,24 @@ def curate(
 
 
 def _fit_episodes(
-    sources: Mapping[str, Path], config: CurationConfig
+    sources: Mapping[str, Path], said: Mapping[str, Mapping[str, Judgement]], config: CurationConfig
 ) -> Iterator[tuple[str, int, Rejection | tuple[Episode, list[Lesson]]]]:
     """Every episode with its lessons, or why it is left out."""
     duplicates = Duplicates(config.near_duplicate)
     for source, folder in sources.items():
         for recorded in read_episodes(folder / JOURNAL):
-            yield source, recorded.story.line, _judge(recorded, source, config, duplicates)
+            judgement = said[source].get(recorded.story.id)
+            yield source, recorded.story.line, _judge(recorded, source, judgement, config, duplicates)
 
 
 def _judge(
-    recorded: Recorded, source: str, config: CurationConfig, duplicates: Duplicates
+    recorded: Recorded, source: str, said: Judgement | None, config: CurationConfig, duplicates: Duplicates
 ) -> Rejection | tuple[Episode, list[Lesson]]:
     episode = checked(recorded)
     if isinstance(episode, Rejection):
         return episode
+    if said is not None and said.flag == "flag":
+        return Rejection("flagged", said.remark or "by a person, without a remark", recorded.line)
     found = unfit(episode, config.max_repeats)
     if found is not None:
         return Rejection(*found, recorded.line)

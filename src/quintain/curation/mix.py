@@ -35,7 +35,7 @@ def language_of(episode: Episode) -> str:
 
 @dataclass(slots=True)
 class Candidates:
-    """Fit episodes as columns of numbers, 33 bytes each.
+    """Fit episodes as columns of numbers, 34 bytes each.
 
     Attributes:
         families: names of the families, by number.
@@ -50,14 +50,16 @@ class Candidates:
     _success: array[int] = field(default_factory=lambda: array("b"))
     _cluster: array[int] = field(default_factory=lambda: array("q"))
     _draw: array[int] = field(default_factory=lambda: array("q"))
+    _chosen: array[int] = field(default_factory=lambda: array("b"))
 
-    def add(self, episode: Episode) -> None:
-        """Notes one episode."""
+    def add(self, episode: Episode, *, chosen: bool = False) -> None:
+        """Notes one episode; one that a person has chosen comes before all others of its group."""
         self._family.append(self.families.setdefault(family_of(episode), len(self.families)))
         self._language.append(self.languages.setdefault(language_of(episode), len(self.languages)))
         self._success.append(recovered(episode))
         self._cluster.append(_number(episode.cluster))
         self._draw.append(_number(f"{self.seed}/{episode.id}"))
+        self._chosen.append(chosen)
 
     def __len__(self) -> int:
         return len(self._draw)
@@ -66,9 +68,12 @@ class Candidates:
         """For each episode, in order, `KEPT` or the reason it is left out.
 
         Caps per cluster come first, then the balance of families, of languages, and at last the share of failures and
-        the size. What is left out is drawn by a hash of seed and episode id, so the order of the data plays no part.
+        the size. What is left out is drawn by a hash of seed and episode id, so the order of the data plays no part;
+        what a person has chosen is the last to go.
         """
-        self_cluster, draw, success = _numbers(self._cluster), _numbers(self._draw), _numbers(self._success)
+        self_cluster, success = _numbers(self._cluster), _numbers(self._success)
+        draw = np.empty(len(self), dtype=np.int64)
+        draw[np.lexsort((_numbers(self._draw), 1 - _numbers(self._chosen)))] = np.arange(len(self))
         reasons = np.full(len(self), KEPT, dtype=object)
 
         def drop(out: NDArray[np.bool_], reason: str) -> None:

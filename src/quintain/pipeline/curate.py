@@ -19,11 +19,15 @@ from quintain.recipe import CurateStage
 
 def curate(workshop: Workshop, stage: CurateStage, folder: Path) -> dict[str, Any]:
     """Chooses what is learnt from rollouts and imports."""
-    sources = {name: workshop.folder / name for name in stage.data}
-    sources |= {str(path): workshop.home / path for path in stage.imports}
     with progress(stage.name, total=None, unit="episodes") as advance:
-        counts = choose(sources, stage.mix, folder, advance)
+        counts = choose(sources(workshop, stage), stage.mix, folder, advance)
     return {**counts.to_json(), "line": counts.line()}
+
+
+def sources(workshop: Workshop, stage: CurateStage) -> dict[str, Path]:
+    """Folders of the episodes it chooses from, by name."""
+    own = {name: workshop.folder / name for name in stage.data}
+    return own | {str(path): workshop.home / path for path in stage.imports}
 
 
 def is_curated(folder: Path) -> bool:

@@ -16,13 +16,15 @@ from typing import IO, Any
 
 from pydantic import BaseModel
 
+from quintain.curation.review import said_of
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
 from quintain.interface.files import replacing
 from quintain.interface.reading import JOURNAL
+from quintain.pipeline.curate import sources
 from quintain.pipeline.workshop import LOCK, Workshop
 from quintain.progress import log_to, say
-from quintain.recipe import Recipe, recipe_from_table
+from quintain.recipe import CurateStage, Recipe, recipe_from_table
 
 MANIFEST = "manifest.json"
 LOG = "log.txt"
@@ -95,6 +97,7 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "program": _named(workshop.recipe.programs, getattr(stage, "program", None)),
             "program_files": _program_files(workshop, stage),
             "corrections": _corrections(workshop.home, stage),
+            **_judgements(workshop, stage),
             "pools": [workshop.pool_digest(name) for name in _pools(stage)],
             "seed": workshop.recipe.seed,
             "digests": workshop.digest_table(),
@@ -143,6 +146,15 @@ def _import_digest(folder: Path) -> str:
 def _corrections(home: Path, stage: Any) -> str | None:
     path = getattr(stage, "corrections", None)
     return (home / path).read_text(encoding="utf-8", errors="replace") if path else None
+
+
+def _judgements(workshop: Workshop, stage: Any) -> dict[str, Any]:
+    """What people said of the episodes that a curate stage chooses from."""
+    if not isinstance(stage, CurateStage):
+        return {}
+    folders = sources(workshop, stage)
+    said = [[name, one.episode, one.flag] for name, path in folders.items() for one in said_of(path).values()]
+    return {"judgements": sorted(said)} if said else {}
 
 
 def _pools(stage: Any) -> list[str]:

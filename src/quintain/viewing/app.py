@@ -17,6 +17,7 @@ from starlette.routing import Route
 
 from quintain.agents.gateway.http import read_body
 from quintain.agents.gateway.protocol import Refused
+from quintain.curation.review import Judgement, add_correction, add_judgement
 from quintain.evaluation.report import ReportData, StageReport, html_page, page_file, report_html, report_json
 from quintain.evaluation.trajectories import EMBED_LIMIT, SampledEpisode, Vocabulary, episode_json
 from quintain.interface.errors import InputError
@@ -26,7 +27,6 @@ from quintain.pipeline.workshop import Workshop
 from quintain.serving.app import LOOPBACK
 from quintain.synthesis.corrections import checked_correction
 from quintain.viewing.index import FACETS, Index, Query
-from quintain.viewing.review import Judgement, add_correction, add_judgement
 
 ROWS = 100
 """Of the list, in one reply."""

@@ -6,11 +6,11 @@ import socket
 from importlib.util import find_spec
 from pathlib import Path
 
+from quintain.curation.review import read_review
 from quintain.interface.errors import InputError
 from quintain.progress import say
 from quintain.serving.server import listen, run_app
 from quintain.viewing.index import Index, Query
-from quintain.viewing.review import read_review
 
 HOST = "127.0.0.1"
 

@@ -57,6 +57,20 @@ def read_review(run: Path) -> dict[tuple[str, str], Judgement]:
     return found
 
 
+def said_of(folder: Path) -> dict[str, Judgement]:
+    """What people say of the episodes of one stage, by id; judgements that were taken back are left out.
+
+    Args:
+        folder: of the stage; its run keeps the file beside it.
+
+    Raises:
+        InputError: a line of the file is wrong; the message names it.
+    """
+    folder = folder.resolve()
+    found = read_review(folder.parent)
+    return {episode: one for (stage, episode), one in found.items() if stage == folder.name and one.flag}
+
+
 def add_judgement(run: Path, one: Judgement) -> Judgement:
     """Appends a judgement, with the time."""
     dated = one.model_copy(update={"at": datetime.now(UTC).isoformat(timespec="seconds")})
