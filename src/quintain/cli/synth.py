@@ -45,5 +45,7 @@ def _synth(options: argparse.Namespace) -> int:
 
         return judged(lambda: audit_judge(recipe, folder), options.json)
     if options.preview is not None:
-        return finish(lambda: synth.preview(recipe, folder, options.preview), options.json)
+        from quintain.pipeline.preview import preview
+
+        return finish(lambda: preview(recipe, folder, options.preview), options.json)
     return finish(lambda: synth.make(recipe, folder), options.json)

@@ -39,28 +39,67 @@ def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
     skipped: Counter[str] = Counter()
     spent = Spent()
     with ExitStack() as files:
-        played = [_journal(workshop.folder / name, files) for name in stage.data]
-        own = _journal(folder, files)
-        found = [episode for journal in played for episode in read_journal(journal.folder)[0]]
-        recorded = usable(sorted(found, key=lambda one: one.id), skipped)
-        taken = _detours(workshop, stage, recorded, played, own) if stage.detours else []
-        chosen = balanced([*recorded, *usable(taken, skipped)], stage.seed, skipped)
-        if not chosen:
-            raise InputError(_unbalanced(stage, recorded))
-        alternatives = _alternatives(workshop, stage, chosen, folder, skipped, spent)
-        told = [(one, choices_of(one, alternatives, stage.alternatives, stage.seed)) for one in chosen]
-        if stage.executed:
-            told = _executed(workshop, stage, told, _states([*played, own]))
+        played = [open_journal(workshop.folder / name, files) for name in stage.data]
+        own = open_journal(folder, files)
+        episodes = recorded(played, skipped)
+        told, detours = tell(workshop, stage, episodes, (played, own), folder, skipped, spent)
+    if not told:
+        raise InputError(_unbalanced(stage, episodes))
+    samples = samples_of(stage, told)
+    write_samples(folder / SAMPLES, samples)
+    return _result(told, samples, detours, skipped) | ({"spent": asdict(spent)} if spent.requests else {})
+
+
+def recorded(played: Sequence[Journal], skipped: Counter[str]) -> list[Episode]:
+    """Episodes that can be told of, by id; the others are counted."""
+    found = [episode for journal in played for episode in read_journal(journal.folder)[0]]
+    return usable(sorted(found, key=lambda one: one.id), skipped)
+
+
+def tell(
+    workshop: Workshop,
+    stage: HASStage,
+    episodes: Sequence[Episode],
+    journals: tuple[Sequence[Journal], Journal],
+    folder: Path,
+    skipped: Counter[str],
+    spent: Spent,
+) -> tuple[list[tuple[Episode, list[Choice]]], int]:
+    """As many successes as failures with their choices, and how many detours were taken; none if one kind is missing.
+
+    Args:
+        workshop: of the run.
+        stage: what is wanted.
+        episodes: that can be told of.
+        journals: theirs, and the one that takes the detours.
+        folder: for the teacher's replies.
+        skipped: counts what is left out, by reason.
+        spent: counts what the teacher took.
+    """
+    played, own = journals
+    taken = _detours(workshop, stage, episodes, played, own) if stage.detours else []
+    chosen = balanced([*episodes, *usable(taken, skipped)], stage.seed, skipped)
+    if not chosen:
+        return [], len(taken)
+    alternatives = _alternatives(workshop, stage, chosen, folder, skipped, spent)
+    told = [(one, choices_of(one, alternatives, stage.alternatives, stage.seed)) for one in chosen]
+    if stage.executed:
+        told = _executed(workshop, stage, told, _states([*played, own]))
+    return told, len(taken)
+
+
+def samples_of(stage: HASStage, told: Sequence[tuple[Episode, list[Choice]]]) -> list[Sample]:
+    """The texts."""
     masks = Masks(stage.mask_bad_steps, stage.mask_results)
-    ends = shuffled_ends(chosen, stage.seed) if stage.shuffle_ends else [episode.success for episode in chosen]
-    samples = [
+    episodes = [episode for episode, _ in told]
+    ends = shuffled_ends(episodes, stage.seed) if stage.shuffle_ends else [one.success for one in episodes]
+    return [
         decision_sample(episode, choices, masks, right=end) for (episode, choices), end in zip(told, ends, strict=True)
     ]
-    write_samples(folder / SAMPLES, samples)
-    return _result(told, samples, len(taken), skipped) | ({"spent": asdict(spent)} if spent.requests else {})
 
 
-def _journal(folder: Path, files: ExitStack) -> Journal:
+def open_journal(folder: Path, files: ExitStack) -> Journal:
+    """The journal of a stage's folder, closed with `files`."""
     journal = Journal(folder / "journal")
     files.callback(journal.close)
     return journal
@@ -79,7 +118,7 @@ def _detours(
     if missing <= 0:
         return []
     before = {one.id: one for one in read_journal(journal.folder)[0]}
-    tasks = _tasks(workshop, stage)
+    tasks = tasks_of(workshop, stage)
     oracle = OracleAgent(workshop.solution, tasks)
     harness, states, borrowed = workshop.harness(journal), _states(played), BorrowedActions(recorded)
     return asyncio.run(wrong_turns(successes, missing, harness, tasks, oracle, borrowed, states, stage.seed, before))
@@ -112,7 +151,7 @@ def _executed(
     workshop: Workshop, stage: HASStage, told: Sequence[tuple[Episode, list[Choice]]], state_at: StateAt
 ) -> list[tuple[Episode, list[Choice]]]:
     """The choices with what every option returns."""
-    tasks, world = _tasks(workshop, stage), workshop.only_world("has")
+    tasks, world = tasks_of(workshop, stage), workshop.only_world("has")
 
     def harness(turns: int) -> Harness:
         budget = replace(world.budget, turns=turns)
@@ -129,7 +168,7 @@ def _executed(
     return asyncio.run(all_of_them())
 
 
-def _tasks(workshop: Workshop, stage: HASStage) -> dict[str, Task]:
+def tasks_of(workshop: Workshop, stage: HASStage) -> dict[str, Task]:
     """Tasks of the rollouts told of, by id."""
     pools = [one.pool for one in workshop.recipe.stages if one.kind == "rollout" and one.name in stage.data]
     return {task.id: task for pool in pools for task in workshop.pool(pool)}

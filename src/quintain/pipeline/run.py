@@ -8,7 +8,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +70,7 @@ def run_recipe(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a run needs a folder, give another --out")
     folder.mkdir(parents=True, exist_ok=True)
-    with _only_user_of(folder), log_to(folder / LOG):
+    with only_user_of(folder), log_to(folder / LOG):
         write_text(folder / "recipe.toml", text)
         write_json(folder / RECIPE, {"home": str(home), "recipe": recipe.model_dump(mode="json")})
         workshop = Workshop(recipe, home, folder, accept_drift)
@@ -258,7 +258,12 @@ def _set_aside(folder: Path) -> None:
 
 
 @contextmanager
-def _only_user_of(folder: Path) -> Any:
+def only_user_of(folder: Path) -> Iterator[None]:
+    """Keeps other processes out of a run's folder.
+
+    Raises:
+        InputError: another one works in it.
+    """
     file: IO[str] = (folder / ".lock").open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
