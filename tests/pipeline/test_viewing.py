@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import threading
 from collections.abc import Iterator
@@ -80,6 +81,20 @@ def test_tokens_are_marked_as_training_saw_them(page):
     texts = [reply["vocabulary"][index] for index in segment["tokens"]]
     marked = ["".join(texts[start:stop]) for start, stop, mark in segment["marks"] if mark == "loss"]
     assert [one.startswith("<call>add") for one in marked] == [True, False]
+
+
+def test_the_sheet_of_every_evaluation_is_a_list_of_its_own_that_says_how_many_are_judged(page, run):
+    assert page.get("/spot-checks").json() == [
+        {"stage": "tuned", "episodes": 8, "reviewed": 0},
+        {"stage": "base", "episodes": 4, "reviewed": 0},
+    ]
+    rows = page.get("/episodes", params={"stage": "base", "spot_check": "sheet"}).json()["rows"]
+    headings = re.findall(r"^## (\S+):", (run / "base" / "sheet.md").read_text(), re.MULTILINE)
+    assert sorted(row["id"] for row in rows) == sorted(headings)
+    for row, flag in zip(rows, ("keep", "flag", ""), strict=False):
+        said = {"stage": "base", "episode": row["id"], "flag": flag}
+        assert page.post(f"/episodes/{row['key']}/flag", json=said).status_code == 200
+    assert page.get("/spot-checks").json()[1] == {"stage": "base", "episodes": 4, "reviewed": 2}
 
 
 def test_a_judgement_is_kept_shown_and_read_again(page, run):
@@ -195,7 +210,9 @@ def test_a_damaged_review_names_its_line(run):
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 
+from selenium.common.exceptions import StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -240,7 +257,8 @@ def wait(browser: webdriver.Chrome, selector: str, text: str = "") -> Any:
     def there(driver: webdriver.Chrome) -> Any:
         return next((one for one in driver.find_elements(By.CSS_SELECTOR, selector) if text in one.text), None)
 
-    return WebDriverWait(browser, 30).until(there, f"{selector} with {text!r}")
+    redrawn = [StaleElementReferenceException]  # by the page, between the search and the look
+    return WebDriverWait(browser, 30, ignored_exceptions=redrawn).until(there, f"{selector} with {text!r}")
 
 
 def keyed(browser: webdriver.Chrome, *pressed: str) -> None:
@@ -267,6 +285,28 @@ def test_a_person_searches_judges_and_corrects_with_the_keyboard(browser, run):
     box.send_keys("{")
     browser.find_element(By.CSS_SELECTOR, ".fix button").click()
     wait(browser, "#said.bad", "not valid JSON")
+    assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
+
+
+@in_browser
+def test_a_spot_check_is_gone_through_with_one_key_an_episode(browser, run):
+    wait(browser, "[data-queue=base]", "Spot check of base: 4 episodes, 0 reviewed").click()
+    wait(browser, "#found", "4 found")
+    wait(browser, "[data-queue=base][aria-pressed=true]")
+    for number, key in enumerate("kfk", 1):
+        chosen = browser.find_element(By.CSS_SELECTOR, "li[aria-selected=true]").get_attribute("id")
+        keyed(browser, key)
+        wait(browser, "[data-queue=base]", f"{number} reviewed")
+        wait(browser, f"li[aria-selected=true]:not(#{chosen})")
+    assert [one.flag for one in read_review(run).values()] == ["keep", "flag", "keep"]
+    keyed(browser, "c")
+    box = wait(browser, ".fix[open] textarea:focus")
+    box.clear()
+    box.send_keys('{"answer": "5"}', Keys.CONTROL, Keys.ENTER)
+    wait(browser, "#said", "correction saved")
+    assert json.loads((run / CORRECTIONS).read_text())["answer"] == "5"
+    wait(browser, "[data-queue=base]").click()
+    wait(browser, "#found", "24 found")
     assert [one for one in browser.get_log("browser") if one["level"] == "SEVERE"] == []
 
 

@@ -4,27 +4,44 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from quintain.interface.episode import Episode
 
+SHEET = "sheet.md"
+"""Of an evaluation, in its stage's folder."""
 EPISODES = 8
 LONGEST = 600
 """Characters of one text that the sheet shows."""
 
 
 def sheet(episodes: Sequence[Episode], title: str) -> str:
-    """Markdown with up to `EPISODES` episodes, half of them no success where there are enough; fixed by the title."""
-    draw = random.Random(title)
-    order = sorted(episodes, key=lambda episode: episode.id)
-    draw.shuffle(order)
-    good = [one for one in order if one.success]
-    bad = [one for one in order if not one.success]
-    half = EPISODES // 2
-    chosen = [*bad[: max(half, EPISODES - len(good))], *good[: max(half, EPISODES - len(bad))]]
-    wins = f"{len(good)} of {len(order)} episodes succeed; {len(chosen)} of them are below."
+    """Markdown with the sampled episodes."""
+    by_id = {one.id: one for one in episodes}
+    chosen = [by_id[name] for name in sampled({name: one.success for name, one in by_id.items()}, title)]
+    wins = f"{sum(one.success for one in episodes)} of {len(by_id)} episodes succeed; {len(chosen)} of them are below."
     questions = "Is every success deserved? Is every failure the agent's? Does it repeat itself, or exploit the world?"
     return "\n".join([f"# {title}", "", wins, questions, "", *(_episode(one) for one in chosen)])
+
+
+def sampled(successes: Mapping[str, bool], title: str) -> list[str]:
+    """Ids of up to `EPISODES` episodes, half of them no success where there are enough; fixed by the title.
+
+    Args:
+        successes: whether each episode succeeded, by id.
+        title: of the sheet.
+    """
+    order = sorted(successes)
+    random.Random(title).shuffle(order)
+    good = [name for name in order if successes[name]]
+    bad = [name for name in order if not successes[name]]
+    half = EPISODES // 2
+    return [*bad[: max(half, EPISODES - len(good))], *good[: max(half, EPISODES - len(bad))]]
+
+
+def evaluation_title(stage: str) -> str:
+    """Title of an evaluation's sheet."""
+    return f"Evaluation {stage}"
 
 
 def _episode(episode: Episode) -> str:

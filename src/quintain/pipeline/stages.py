@@ -29,7 +29,7 @@ from quintain.pipeline.fas import fas
 from quintain.pipeline.has import has
 from quintain.pipeline.recover import recover
 from quintain.pipeline.run import StageFunction, read_manifest, write_json, write_text
-from quintain.pipeline.sheet import sheet
+from quintain.pipeline.sheet import SHEET, evaluation_title, sheet
 from quintain.pipeline.workshop import Policy, Workshop
 from quintain.progress import progress
 from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
@@ -124,7 +124,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     audit = Auditor(workshop).evaluation(stage, tasks, episodes, folder)
     summary = summarise(episodes, planned=len(tasks) * stage.samples, contaminated=audit.contaminated(episodes))
     write_json(folder / "evaluation.json", summary.to_json())
-    write_text(folder / "sheet.md", sheet(episodes, f"Evaluation {stage.name}"))
+    write_text(folder / SHEET, sheet(episodes, evaluation_title(stage.name)))
     model = stage.endpoint.model if stage.endpoint else stage.model
     result: dict[str, Any] = {"model": model, "line": headline(summary)}
     reference = workshop.model_path(stage.model)

@@ -136,6 +136,9 @@ def make_app(viewer: Viewer) -> Starlette:
     async def rows(request: Request) -> Response:
         return JSONResponse(viewer.rows(_query(request), _number(request.query_params.get("first", "0"))))
 
+    async def spot_checks(_: Request) -> Response:
+        return JSONResponse(viewer.index.spot_checks())
+
     async def episode(request: Request) -> Response:
         return JSONResponse(viewer.episode(request.path_params["key"]))
 
@@ -152,6 +155,7 @@ def make_app(viewer: Viewer) -> Starlette:
     routes = [
         Route("/", guarded(page)),
         Route("/episodes", guarded(rows)),
+        Route("/spot-checks", guarded(spot_checks)),
         Route("/episodes/{key:int}", guarded(episode)),
         Route("/episodes/{key:int}/flag", guarded(judge), methods=["POST"]),
         Route("/episodes/{key:int}/correction", guarded(correct), methods=["POST"]),

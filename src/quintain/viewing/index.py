@@ -18,12 +18,13 @@ from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.reading import JOURNAL, Recorded, episodes_of, read_episodes
 from quintain.pipeline.run import read_recipe
+from quintain.pipeline.sheet import SHEET, evaluation_title, sampled
 from quintain.progress import progress
 
-FACETS = ("stage", "result", "outcome", "template", "flag")
+FACETS = ("stage", "result", "outcome", "template", "flag", "spot_check")
 """What a list can be narrowed to."""
 
-_COLUMNS = "stage, id, task, prompt, result, outcome, template, turns, start, stop, text, flag"
+_COLUMNS = "stage, id, task, prompt, result, outcome, template, turns, start, stop, text, flag, spot_check"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,8 @@ class Index:
         recipe, _ = read_recipe(run)
         for stage in reversed(recipe.stages):  # the latest is shown first
             self._add(stage.name, flags)
+            if (run / stage.name / SHEET).is_file():
+                self._mark_sampled(stage.name)
         self._database.execute("CREATE INDEX of_task ON episodes (task)")
         if not self.count(Query()):
             raise InputError(f"{run}: no stage has a finished episode yet")
@@ -111,6 +114,14 @@ class Index:
             )
             found[name] = dict(rows.fetchall())
         return found
+
+    def spot_checks(self) -> list[dict[str, Any]]:
+        """For each evaluation, the latest first: its name, how many episodes its sheet holds, how many are judged."""
+        rows = self._database.execute(
+            "SELECT stage, count(*), sum(flag <> '') FROM episodes WHERE spot_check <> '' "
+            "GROUP BY stage ORDER BY min(key)"
+        )
+        return [dict(zip(("stage", "episodes", "reviewed"), row, strict=True)) for row in rows]
 
     def episode(self, key: int) -> tuple[str, Episode]:
         """The name of its stage, and the episode as its journal has it.
@@ -149,6 +160,15 @@ class Index:
                     self._insert(rows)
             self._insert(rows)
 
+    def _mark_sampled(self, stage: str) -> None:
+        """Marks the episodes of an evaluation's sheet."""
+        results = self._database.execute("SELECT id, result FROM episodes WHERE stage = ?", [stage])
+        chosen = sampled({name: result == "success" for name, result in results}, evaluation_title(stage))
+        self._database.executemany(
+            "UPDATE episodes SET spot_check = 'sheet' WHERE stage = ? AND id = ?", [(stage, name) for name in chosen]
+        )
+        self._database.commit()
+
     def _insert(self, rows: list[tuple[Any, ...]]) -> None:
         marks = ", ".join("?" * len(_COLUMNS.split(", ")))
         self._database.executemany(f"INSERT OR REPLACE INTO episodes ({_COLUMNS}) VALUES ({marks})", rows)
@@ -172,7 +192,21 @@ def _row(stage: str, recorded: Recorded, start: int, stop: int, flag: str) -> tu
     outcome = str(one.outcome) if one.scored else "infra_error"
     prompt = one.messages[-1].text[:200]
     text = "\n".join((one.id, *_texts(one))).casefold()
-    return (stage, one.id, one.task_id, prompt, result, outcome, one.template, len(one.turns), start, stop, text, flag)
+    return (
+        stage,
+        one.id,
+        one.task_id,
+        prompt,
+        result,
+        outcome,
+        one.template,
+        len(one.turns),
+        start,
+        stop,
+        text,
+        flag,
+        "",
+    )
 
 
 def _texts(episode: Episode) -> Iterator[str]:

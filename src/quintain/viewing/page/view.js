@@ -12,7 +12,7 @@ const ask = async (path, body) => {
   return read;
 };
 
-const state = { rows: [], total: 0, current: null, shown: null, view: "turns", asked: 0 };
+const state = { rows: [], total: 0, current: null, shown: null, view: "turns", asked: 0, queue: "" };
 
 const list = h("ul", { class: "list", role: "listbox", tabindex: 0, id: "episodes", "aria-label": "Episodes" });
 const detail = h("article", { class: "detail", tabindex: -1, id: "episode", "aria-label": "Episode" });
@@ -21,6 +21,8 @@ const said = h("p", { class: "note said", role: "status", id: "said" });
 const search = h("input", { type: "search", id: "search", placeholder: "words in prompt, calls, observations, answer …" });
 const selects = FACETS.map(([name, label]) => ({ name, select: h("select", { id: `filter-${name}` }), label }));
 const saved = h("a", { id: "share", href: "episodes.html" }, "Save as one file");
+
+const queues = h("div", { class: "switch", id: "queues", role: "group", "aria-label": "Spot checks" });
 
 const tell = (text, bad) => { said.textContent = text; said.classList.toggle("bad", Boolean(bad)); };
 const trying = (work) => async (...given) => {
@@ -31,6 +33,10 @@ const query = () => {
   const asked = new URLSearchParams();
   if (search.value.trim()) asked.set("words", search.value.trim());
   for (const { name, select } of selects) if (select.value !== "*" && select.value !== undefined && select.selectedIndex > 0) asked.set(name, select.value);
+  if (state.queue) {
+    asked.set("stage", state.queue);
+    asked.set("spot_check", "sheet");
+  }
   return asked;
 };
 
@@ -95,6 +101,28 @@ const draw = async () => {
   detail.scrollTop = 0;
 };
 
+// Spot checks: the episodes of an evaluation's sheet, one after the other.
+
+const countQueues = async () => {
+  const found = await ask("spot-checks");
+  queues.replaceChildren(...found.map((one) => h("button", { type: "button", "data-queue": one.stage, "aria-pressed": String(one.stage === state.queue),
+    onclick: trying(() => choose(one.stage)) }, `Spot check of ${one.stage}: ${plural(one.episodes, "episode")}, ${one.reviewed} reviewed`)));
+};
+
+const choose = async (stage) => {
+  state.queue = stage === state.queue ? "" : stage;
+  search.value = "";
+  for (const { select } of selects) select.selectedIndex = 0;
+  await refresh();
+  await countQueues();
+  list.focus();
+};
+
+const goOn = async () => {
+  const next = state.rows.find((row) => !row.flag);
+  if (next) await open(next);
+};
+
 // Judgements and corrections.
 
 const judgement = () => {
@@ -111,7 +139,17 @@ const judge = trying(async (flag, remark) => {
   document.getElementById(itemId(row)).replaceWith(item(row));
   document.getElementById(itemId(row)).setAttribute("aria-selected", "true");
   for (const one of detail.querySelectorAll("[data-flag]")) one.setAttribute("aria-pressed", String(one.dataset.flag === flag && flag !== ""));
+  await countQueues();
+  if (state.queue && flag) await goOn();
   tell(`${row.id}: ${named[flag]}`);
+});
+
+const correct = trying(async () => {
+  state.view = "turns";
+  await draw();
+  const last = [...detail.querySelectorAll(".fix")].at(-1);
+  last.open = true;
+  last.querySelector("textarea").focus();
 });
 
 const withFixes = (episode) => {
@@ -126,6 +164,7 @@ const fix = (episode, index) => {
   const deed = turn.answer !== null ? { thought: turn.thought, answer: turn.answer } : { thought: turn.thought, calls: turn.calls };
   const text = h("textarea", { "aria-label": `Correction of turn ${index + 1}`, spellcheck: "false" });
   text.value = JSON.stringify(deed, null, 1);
+  text.addEventListener("keydown", (event) => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) save(); });
   const save = trying(async () => {
     let written;
     try { written = JSON.parse(text.value); } catch (error) { throw new Error(`turn ${index + 1} is not valid JSON: ${error.message}`); }
@@ -184,6 +223,10 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
   const flag = FLAGS.find(([, , key]) => key === event.key);
   if (flag && state.current) judge(flag[0], document.getElementById("remark").value);
+  if (event.key === "c" && state.current) {
+    event.preventDefault(); // or the letter would stand in the text
+    correct();
+  }
   if (event.key !== "/") return;
   event.preventDefault();
   search.focus();
@@ -196,7 +239,8 @@ const main = document.getElementById("main");
 main.classList.add("view");
 main.append(h("section", { id: "trajectories", "aria-labelledby": "title" }, h("h2", { id: "title" }, "Episodes"),
   h("p", { class: "note wide" }, h("kbd", {}, "/"), " search, ", h("kbd", {}, "↑"), " ", h("kbd", {}, "↓"), " choose, ", h("kbd", {}, "Enter"), " read, ",
-    h("kbd", {}, "Esc"), " back, ", h("kbd", {}, "k"), " keep, ", h("kbd", {}, "f"), " flag, ", h("kbd", {}, "u"), " take back. "),
+    h("kbd", {}, "Esc"), " back, ", h("kbd", {}, "k"), " keep, ", h("kbd", {}, "f"), " flag, ", h("kbd", {}, "u"), " take back, ", h("kbd", {}, "c"), " correct the last turn, ", h("kbd", {}, "Ctrl"), " ", h("kbd", {}, "Enter"), " save it. "),
+  queues,
   h("div", { class: "tools" }, h("label", { class: "wide" }, "Search", search), selects.map(({ label, select }) => h("label", {}, label, select)), found, saved),
   said, h("div", { class: "viewer live" }, list, detail)));
 document.getElementById("theme").addEventListener("click", () => {
@@ -204,4 +248,5 @@ document.getElementById("theme").addEventListener("click", () => {
   const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
   root.dataset.theme = dark ? "light" : "dark";
 });
+countQueues();
 refresh();
