@@ -44,7 +44,7 @@ $(VENV)/.quickstart: $(VENV)/.python pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.python pyproject.toml constraints.txt
 	$(PIP) --constraint constraints.txt --editable '.[dev]'
-	$(PIP) --constraint constraints.txt --no-deps bfcl-eval
+	$(PIP) --constraint constraints.txt --no-deps bfcl-eval agentdojo
 	@touch $@ $(VENV)/.quickstart
 
 clean:

@@ -1,0 +1,3 @@
+from quintain.worlds.agentdojo.world import AgentDojo
+
+__all__ = ["AgentDojo"]

@@ -1,0 +1,3 @@
+from quintain.worlds.verifiers.world import Verifiers
+
+__all__ = ["Verifiers"]
