@@ -71,9 +71,15 @@ def restore(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
     lines[:] = attributes.pop(name, lines)
 
 
+def language_of(app: Sphinx, pagename: str, templatename: str, context: dict[str, Any], doctree: Any) -> None:
+    """Says in each page which language it is in."""
+    context["language"] = "zh-CN" if pagename.endswith(".zh") else "en"
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.connect("source-read", read)
+    app.connect("html-page-context", language_of)
     app.connect("autodoc-process-docstring", keep, priority=100)
     app.connect("autodoc-process-docstring", restore, priority=900)
     return {"parallel_read_safe": True}

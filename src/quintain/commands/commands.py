@@ -210,7 +210,7 @@ def _scale_stage(stage: dict[str, Any], factor: float) -> None:
     train = stage["train"]
     if train.get("seconds"):
         train["seconds"] *= factor
-    bounds = {"sft": ("tokens", "chat_tokens"), "grpo": ("steps",), "cpt": ()}[stage["kind"]]
+    bounds = {"sft": ("tokens", "chat_tokens"), "grpo": ("steps", "validate_every"), "cpt": ()}[stage["kind"]]
     train |= {bound: times(train[bound]) for bound in bounds if bound in train}
 
 
