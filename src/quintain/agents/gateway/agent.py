@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from typing import Any
 
 from quintain.agents.gateway.http import HOST, LoopServer, check_packages
 from quintain.agents.gateway.program import Assignment, Runs
@@ -56,9 +57,10 @@ class GatewayAgent:
         said = {role: "\n\n".join(one.text for one in view.messages if one.role == role) for role in ("system", "user")}
         assignment = Assignment(said["user"], said["system"], self._url(), key)
         job = asyncio.ensure_future(self._program(assignment))
+        ends: tuple[asyncio.Future[Any], ...] = (job, session.broken)
         answer = None
         try:
-            await asyncio.wait({job, session.broken}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
             if session.broken.done():
                 session.broken.result()
             answer = job.result()
