@@ -7,7 +7,7 @@ import openai
 
 async def run(given):
     """One question."""
-    async with openai.AsyncOpenAI(base_url=given.base_url, api_key=given.api_key, max_retries=0) as api:
+    async with openai.AsyncOpenAI(base_url=given.base_url, api_key=given.api_key) as api:
         said = [{"role": "user", "content": given.prompt}]
         made = await api.chat.completions.create(model="any", messages=said)
         return made.choices[0].message.content
@@ -26,7 +26,7 @@ async def with_a_framework(given):
         """Half of a number."""
         return number // 2
 
-    async with openai.AsyncOpenAI(base_url=given.base_url, api_key=given.api_key, max_retries=0) as api:
+    async with openai.AsyncOpenAI(base_url=given.base_url, api_key=given.api_key) as api:
         model = OpenAIChatCompletionsModel("any", api)
         agent = Agent("picker", instructions=given.instructions, tools=[half], model=model)
         made = await Runner.run(agent, given.prompt, max_turns=4, run_config=RunConfig(tracing_disabled=True))
