@@ -37,7 +37,7 @@ def test_json_keys_are_stable_and_versioned(tmp_path: Path) -> None:
     }
     assert set(record["stages"][0]) == {"name", "kind", "seconds", "notes", "audit", "evaluation", "metrics", "inputs"}
     assert set(record["comparisons"][0]) == {
-        *("before", "after", "tasks", "left_out"),
+        *("before", "after", "world", "tasks", "left_out"),
         *("before_pass1", "after_pass1", "difference", "p_value", "p_value_holm"),
     }
     assert set(record["targets"][0]) == {"name", "target", "reached", "met", "note"}

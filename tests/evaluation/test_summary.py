@@ -18,6 +18,25 @@ def test_pass1_is_the_mean_over_tasks_not_over_trials() -> None:
     assert summary.pass1.value == 0.5
 
 
+def test_each_world_has_its_own_pass_1_pass_k_and_interval() -> None:
+    def played(world: str, task: str, *wins: bool) -> list[Episode]:
+        return [replace(episode(task, won, trial=i), world=world) for i, won in enumerate(wins)]
+
+    shop = played("shop", "a", True, True) + played("shop", "b", True, False)
+    code = played("code", "c", False, False) + played("code", "d", False, False)
+    summary = summarise([*shop, *code], planned=8)
+    assert summary.pass1 is not None
+    assert summary.pass1.value == (1 + 1 / 2 + 0 + 0) / 4
+    assert list(summary.by_world) == ["code", "shop"]
+    none, some = summary.by_world["code"].pass1, summary.by_world["shop"].pass1
+    assert none is not None
+    assert some is not None
+    assert some.value == (1 + 1 / 2) / 2
+    assert summary.by_world["shop"].pass_k[2].value == 1.0
+    assert (none.value, none.low) == (0.0, 0.0)
+    assert none.high == pytest.approx(1 - 0.025 ** (1 / 2))  # no success in 2 clusters, Clopper and Pearson
+
+
 def test_planned_scored_infra_and_missing_are_counted_and_bounds_show_both_ways() -> None:
     episodes = [episode("a", True), episode("a", None), episode("b", False), episode("b", True)]
     counts = summarise(episodes, planned=6).counts
@@ -157,7 +176,7 @@ def test_more_episodes_than_planned_is_an_input_error() -> None:
 def test_json_keys_are_stable() -> None:
     record = summarise([episode("a"), episode("a", False)], planned=2).to_json()
     assert list(record) == [
-        *("overall", "bootstrap", "by_language", "by_template", "by_held_out", "by_turns", "by_hops"),
+        *("overall", "bootstrap", "by_world", "by_language", "by_template", "by_held_out", "by_turns", "by_hops"),
         *("by_contamination", "outcomes", "cost", "behaviour", "recovery", "goal_keeping"),
     ]
     assert list(record["overall"]) == ["counts", "pass1", "pass_k", "pass_hat_k", "bounds"]

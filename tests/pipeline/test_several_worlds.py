@@ -12,6 +12,7 @@ import pytest
 
 from quintain.cli.main import main
 from quintain.commands.commands import run
+from quintain.doctor.doctor import examine
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError, InterfaceDrift
 from quintain.interface.lock import read_lock
@@ -44,6 +45,10 @@ split = "train"
 count = 8
 shares = {{ counter = 1.0 }}
 
+[pools.practice]
+split = "train"
+count = 4
+
 [pools.eval]
 split = "eval"
 count = 10
@@ -67,13 +72,30 @@ model = "sft"
 pool = "eval"
 samples = 2
 sampling = {{ max_tokens = 12 }}
+
+[[stages]]
+kind = "grpo"
+name = "practised"
+start = "sft"
+pool = "practice"
+max_tokens = 4
+train = {{ steps = 1, groups = 4, group_size = 4, refill = 0 }}
+
+[[stages]]
+kind = "eval"
+name = "after"
+model = "practised"
+pool = "eval"
+samples = 2
+sampling = {{ max_tokens = 12 }}
 """
 
 
 def write(home: Path, model: Path) -> Path:
     home.mkdir(exist_ok=True)
-    for module in ("counter.py", "picker.py"):
-        shutil.copy(Path(__file__).parent / module, home)
+    shutil.copy(Path(__file__).parent / "counter.py", home)
+    picker = (Path(__file__).parent / "picker.py").read_text(encoding="utf-8")
+    (home / "picker.py").write_text(picker.replace('f"{split}-{n}"', 'f"pick-{split}-{n}"'), encoding="utf-8")
     path = home / "recipe.toml"
     path.write_text(RECIPE.format(model=model), encoding="utf-8")
     return path
@@ -152,6 +174,20 @@ def test_a_model_knows_the_worlds_it_learnt_from_and_the_interfaces_of_all(done)
     assert set(locks) == {"counter", "picker"}
 
 
+def test_groups_are_played_in_both_worlds(done):
+    episodes, _ = read_journal(done / "practised" / "rollouts" / "step-000001")
+    assert Counter(one.world for one in episodes) == {"counter": 8, "picker": 8}
+
+
+def test_two_evaluations_are_compared_as_a_whole_and_in_each_world(done):
+    compared = json.loads((done / "report.json").read_text())["comparisons"]
+    assert [(one["before"], one["after"], one["world"], one["tasks"]) for one in compared] == [
+        ("tuned", "after", "", 10),
+        ("tuned", "after", "counter", 4),
+        ("tuned", "after", "picker", 6),
+    ]
+
+
 def test_a_second_run_does_nothing_again(done):
     before = (done / "sft" / "model" / "training.json").stat().st_mtime_ns
     run(done.parent / "recipe.toml", done)
@@ -197,12 +233,19 @@ def test_a_world_that_is_new_in_a_recipe_is_a_difference_to_its_lock(mixed, tmp_
 
 def test_a_model_of_several_worlds_is_measured_in_one_of_them_alone(done, mixed, tmp_path):
     text = mixed.read_text().replace(str(load_recipe(mixed).model.base), str(done / "sft" / "model"))
-    head, rest = text.split("[worlds.counter]")
-    stages = rest[rest.index("[[stages]]") :].replace('model = "sft"', 'model = "base"')
-    measured = stages[stages.index('[[stages]]\nkind = "eval"') :]
+    head, _, tables = text.replace('model = "sft"', 'model = "base"').partition("[worlds.counter]")
+    (measured,) = [one for one in tables.split("[[stages]]") if 'name = "tuned"' in one]
     pools = '[world]\nworld = "counter:Counter"\n[pools.eval]\nsplit = "eval"\ncount = 2\n'
-    mixed.write_text(head + pools + measured)
+    mixed.write_text(f"{head}{pools}[[stages]]{measured}")
     assert run(mixed, tmp_path / "run")["stages"]["tuned"]["line"].endswith("4 of 4 episodes scored")
+
+
+def test_the_doctor_examines_tasks_of_every_world(mixed):
+    mixed.write_text(mixed.read_text().replace("count = 10", "count = 40"))
+    found = {one["name"]: one for one in examine(mixed)["checks"]}
+    # counter: 8 to learn from, two of which are practised, and 8 of evaluation's 16; picker: 2, and 8 of its 24
+    assert found["silent fails"]["detail"] == "26 of 26 silent episodes fail"
+    assert found["gold passes"]["detail"] == "16 of 16 reference solutions succeed"  # picker has none
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from quintain.progress import say
 from quintain.recipe import GRPOStage, Recipe, load_recipe
 
 TASKS = 8
-"""Tasks examined of each pool, one of every template first."""
+"""Tasks of each world examined of each pool, one of every template first."""
 
 _ESCAPES = """
 import os, socket
@@ -79,7 +79,8 @@ class _Doctor:
         self._recipe: Recipe = workshop.recipe
         # a sealed pool stays shut: its log counts every opening
         open_pools = [name for name, pool in self._recipe.pools.items() if pool.sealed is None]
-        tasks = [task for name in open_pools for task in some_tasks(workshop.pool(name))]
+        pairs = [(workshop.pool(name), world) for name in open_pools for world in workshop.worlds]
+        tasks = [task for pool, world in pairs for task in some_tasks([one for one in pool if one.world == world])]
         self._tasks = list({task.id: task for task in tasks}.values())
 
     def checks(self) -> Iterator[Check]:

@@ -76,11 +76,12 @@ class StageReport:
 
 @dataclass(frozen=True, slots=True)
 class StageComparison:
-    """Paired comparison of the evaluations of two stages, by their names."""
+    """Paired comparison of the evaluations of two stages, by their names; of one world's tasks, or of all ("")."""
 
     before: str
     after: str
     result: Comparison
+    world: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,7 @@ def report_json(data: ReportData) -> dict[str, Any]:
 
     Keys: `schema_version`; `title`; `stages`, a list of `{name, kind, seconds, notes, audit, evaluation, metrics}`
     where `evaluation` is null or an `EvalSummary` by its attribute names, and `metrics` the rows of training;
-    `comparisons`, a list of `{before, after, tasks, left_out, before_pass1, after_pass1, difference, p_value,
+    `comparisons`, a list of `{before, after, world, tasks, left_out, before_pass1, after_pass1, difference, p_value,
     p_value_holm}`, the last adjusted for their number; `frontier`, by unit of cost (`calls`, `tokens`, `price` an
     episode), the evaluated stages that no other beats on success and cost, cheapest first;
     `targets`, a list of `{name, target, reached, met, note}`; `machine`, `versions`, `recipe`, `notes`;
@@ -254,6 +255,7 @@ def _comparison_json(one: StageComparison) -> dict[str, Any]:
     return {
         "before": one.before,
         "after": one.after,
+        "world": one.world,
         "tasks": result["tasks"],
         "left_out": result["left_out"],
         "before_pass1": result["before"],

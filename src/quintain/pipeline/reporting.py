@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -15,7 +15,7 @@ from typing import Any
 from quintain.curation.pools import read_manifest as read_pool_manifest
 from quintain.evaluation.estimators import avg_at_k, trials_by_task
 from quintain.evaluation.report import ReportData, StageComparison, StageReport, Target, write_report
-from quintain.evaluation.summary import compare, summarise
+from quintain.evaluation.summary import Comparison, compare, summarise
 from quintain.evaluation.trajectories import SampledEpisode, choose
 from quintain.harness.journal import read_journal
 from quintain.interface.dialects import TokenizerCodec
@@ -71,11 +71,20 @@ def _comparisons(done: Sequence[dict[str, Any]], episodes: dict[str, list[Episod
         if one["kind"] != "eval" or not _scored(episodes[name]):
             continue
         pool = one["stage"]["pool"]
-        if pool in last and _scored(episodes[last[pool]]) & _scored(episodes[name]):
-            paired = compare(episodes[last[pool]], episodes[name])
-            comparisons.append(StageComparison(last[pool], name, paired))
+        if pool in last:
+            pairs = _pairs(episodes[last[pool]], episodes[name])
+            comparisons += [StageComparison(last[pool], name, paired, world) for world, paired in pairs]
         last[pool] = name
     return comparisons
+
+
+def _pairs(before: Sequence[Episode], after: Sequence[Episode]) -> Iterator[tuple[str, Comparison]]:
+    """All tasks (""), and those of each world where there are several, as far as both scored a common one."""
+    worlds = sorted({one.world for one in after})
+    for world in ["", *worlds] if len(worlds) > 1 else [""]:
+        old, new = ([one for one in part if world in ("", one.world)] for part in (before, after))
+        if _scored(old) & _scored(new):
+            yield world, compare(old, new)
 
 
 def _scored(episodes: Sequence[Episode]) -> set[str]:

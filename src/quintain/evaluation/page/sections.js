@@ -48,7 +48,7 @@ const comparisons = () =>
   data.comparisons.length > 0 &&
   h("div", { class: "card" }, h("h3", {}, "Paired differences"),
     table("Paired differences", ["From", "To", "Difference in pass@1", "p", "p (Holm)", "Common tasks", "Left out"], data.comparisons.map((one) =>
-      h("tr", {}, h("td", {}, one.before), h("td", {}, one.after),
+      h("tr", {}, h("td", {}, one.before), h("td", {}, one.after, one.world && h("small", {}, ` in ${one.world}`)),
         h("td", {}, h("b", {}, signed(one.difference.value)), h("small", {}, ` [${signed(one.difference.low)}, ${signed(one.difference.high)}]`)),
         h("td", {}, bare(one.p_value)), h("td", {}, bare(one.p_value_holm)), h("td", {}, count(one.tasks)), h("td", {}, count(one.left_out))))));
 
