@@ -94,6 +94,7 @@ def test_the_page_on_dialects_lists_every_one():
 SECTIONS: dict[type[BaseModel], str] = {
     recipes.Recipe: "The file itself",
     recipes.TargetSection: "`[[targets]]`",
+    recipes.EngineSection: "`[engine]`",
     recipes.ModelSection: "`[model]`",
     recipes.WorldSection: "`[world]`",
     recipes.WorldEntry: "`[worlds.NAME]`",

@@ -32,6 +32,7 @@ class GoldEngine:
     """Generates what a perfect model would: the tokens of each gold episode's actions, turn by turn."""
 
     version = 0
+    mismatch = 0.0
 
     def __init__(self, gold: Sequence[Episode], dialect: Dialect) -> None:
         self._dialect = dialect
@@ -46,9 +47,15 @@ class GoldEngine:
     async def release(self, session: str) -> None:
         """Nothing to forget."""
 
-    async def update(self, weights: Any) -> int:
+    async def sleep(self) -> None:
+        """It holds nothing."""
+
+    async def update(self, weights: Any, *, version: int | None = None) -> int:
         """It has no weights."""
         return 0
+
+    def close(self) -> None:
+        """It holds nothing."""
 
 
 class ModelExam:

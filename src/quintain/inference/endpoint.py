@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,13 +106,24 @@ class Endpoint:
         request: dict[str, Any] = {**options, "temperature": temperature, bound: max_tokens, "messages": list(messages)}
         if tools:
             request["tools"] = list(tools)
+        return self._read(
+            await self.send(lambda client: client.chat.completions.create(model=self.config.model, **request))
+        )
+
+    async def send(self, request: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Whatever the official client can ask.
+
+        Raises:
+            InputError: the server refuses the key, the model or the request itself.
+            ContextFull: the request is longer than the model's context.
+            InfraError: no answer after all tries.
+        """
         try:
-            made = await self._client.chat.completions.create(model=self.config.model, **request)
+            return await request(self._client)
         except self._errors.APIStatusError as error:
             raise self._refusal(error) from error
         except self._errors.APIError as error:  # no connection, a time-out, a body that is no completion
             raise InfraError(f"{self.config.url}: {_one_line(error)} after {self.config.tries} tries") from error
-        return self._read(made)
 
     async def close(self) -> None:
         """Closes the connections."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,9 +14,11 @@ import torch
 from quintain.inference.constraint import Constraint, Grammars
 from quintain.inference.decoder import Decoder
 from quintain.inference.kv import KVPool
+from quintain.inference.room import room
 from quintain.inference.sampler import draw
 from quintain.inference.scheduler import Job, Scheduler
-from quintain.interface.errors import ContextFull, InfraError, InputError
+from quintain.inference.weights import Weights, take
+from quintain.interface.errors import InfraError, InputError
 from quintain.interface.generation import Generation, Sampling
 from quintain.machine import tune
 from quintain.openmp import end_team
@@ -55,9 +57,14 @@ class LocalEngine:
         chunk: most prompt tokens in one step.
         grammars: compiles the grammars that callers ask for.
 
+    Attributes:
+        mismatch: none, as engine and trainer are one.
+
     Raises:
         InputError: the model's attention can't run in this engine.
     """
+
+    mismatch = 0.0
 
     def __init__(
         self,
@@ -76,8 +83,9 @@ class LocalEngine:
         self._model = model
         self._decoder = Decoder(model)
         self._scheduler = Scheduler(KVPool(sessions, kv_tokens), chunk)
-        self._context = int(getattr(model.config.get_text_config(), "max_position_embeddings", 0) or kv_tokens)
-        self._kv_tokens = kv_tokens
+        context = int(getattr(model.config.get_text_config(), "max_position_embeddings", 0) or kv_tokens)
+        self._limits = {"the model's context": context, "the KV budget": kv_tokens}
+        self._remedy = f"shorten the prompt, or give the engine more kv_tokens (now {kv_tokens})"
         self._grammars = grammars
         self._version = 0
         self._stats = Stats()
@@ -112,7 +120,7 @@ class LocalEngine:
             ContextFull: they leave no room for a token in the model's context or in the KV budget.
             InfraError: the engine is closed, or its computation failed.
         """
-        most = self._room(len(ids), sampling)
+        most = room(len(ids), sampling, self._limits, self._remedy)
         loop = asyncio.get_running_loop()
         future: asyncio.Future[Generation] = loop.create_future()
 
@@ -132,7 +140,10 @@ class LocalEngine:
         """Forgets a session."""
         self._send(lambda: self._scheduler.release(session))
 
-    async def update(self, weights: Any = None) -> int:
+    async def sleep(self) -> None:
+        """Nothing to free: the weights are the trainer's own."""
+
+    async def update(self, weights: Weights = None, *, version: int | None = None) -> int:
         """Takes new weights once no generation is under way; returns the new version.
 
         Requests that come meanwhile wait for the new weights. KV of the old ones is dropped and recomputed.
@@ -140,6 +151,10 @@ class LocalEngine:
         Args:
             weights: a state dict to load, or a function that changes the parameters in place, or None if they
                 are changed already.
+            version: number of the new weights; by default one more than that of the last.
+
+        Raises:
+            InputError: the state dict is of another model.
         """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[int] = loop.create_future()
@@ -148,7 +163,7 @@ class LocalEngine:
             result: int | Exception
             # What goes wrong in this thread must reach the caller, who waits in another.
             try:
-                result = self._take(weights)
+                result = self._take(weights, version)
             except Exception as error:
                 result = error
             loop.call_soon_threadsafe(_settle, future, result)
@@ -156,13 +171,10 @@ class LocalEngine:
         self._send(lambda: self._updates.append(apply))
         return await future
 
-    def _take(self, weights: Any) -> int:
-        if isinstance(weights, Mapping):
-            self._model.load_state_dict(weights, strict=False)
-        elif weights is not None:
-            weights()
+    def _take(self, weights: Weights, version: int | None) -> int:
+        take(self._model, weights)
         self._scheduler.forget()
-        self._version += 1
+        self._version = self._version + 1 if version is None else version
         return self._version
 
     def close(self) -> None:
@@ -171,20 +183,6 @@ class LocalEngine:
             self._closed = True
             self._inbox.put(lambda: None)
             self._thread.join()
-
-    def _room(self, length: int, sampling: Sampling) -> int:
-        """How many tokens may be generated after `length`."""
-        if not length:
-            raise InputError("generate: no ids; a sequence needs at least one token to continue")
-        if sampling.max_tokens < 1:
-            raise InputError(f"generate: max_tokens is {sampling.max_tokens}, at least 1 is needed")
-        for name, limit in (("the model's context", self._context), ("the KV budget", self._kv_tokens)):
-            if length + 1 > limit:
-                raise ContextFull(
-                    f"generate: {length} tokens + 1 to generate > {limit}, {name}; shorten the prompt, or give the "
-                    f"engine more kv_tokens (now {self._kv_tokens})"
-                )
-        return min(sampling.max_tokens, min(self._context, self._kv_tokens) - length)
 
     def _constraint(self, grammar: str) -> Constraint | None:
         if not grammar:

@@ -48,8 +48,17 @@ class Draw:
 
 def uniform(seed: int, session: str, position: int) -> float:
     """A number in [0, 1) fixed by its three arguments alone, so that a batch's make-up never changes a draw."""
+    return _number(seed, session, position) / 2**64
+
+
+def draw_seed(seed: int, session: str, position: int) -> int:
+    """A seed below 2**63 fixed by its three arguments alone, for engines that draw a whole generation from one."""
+    return _number(seed, session, position) >> 1
+
+
+def _number(seed: int, session: str, position: int) -> int:
     name = f"{seed}\x1f{position}\x1f{session}".encode("utf-8", "surrogatepass")
-    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest()) / 2**64
+    return int.from_bytes(hashlib.blake2b(name, digest_size=8).digest())
 
 
 def draw(logits: Tensor, asks: Sequence[Ask]) -> list[Draw]:

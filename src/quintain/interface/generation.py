@@ -56,7 +56,10 @@ class Generation:
 
 @runtime_checkable
 class Engine(Protocol):
-    """Generates tokens. Two real implementations: `inference.local` (in process) and vLLM."""
+    """Generates tokens: `inference.local` in this process, `inference.vllm` in others, `inference.server` over HTTP."""
+
+    mismatch: float
+    """Largest difference, in nats, between log-probabilities of engine and trainer when last compared."""
 
     @property
     def version(self) -> int:
@@ -75,11 +78,20 @@ class Engine(Protocol):
         """Forgets a session's cache."""
         ...
 
-    async def update(self, weights: Any) -> int:
+    async def sleep(self) -> None:
+        """Frees what memory it can for the trainer, until the next call; nothing may be under way."""
+        ...
+
+    async def update(self, weights: Any, *, version: int | None = None) -> int:
         """Takes new weights once no generation is under way; returns the new version.
 
         Args:
             weights: a state dict to load, or, where engine and trainer share the parameters, a function that
                 changes them in place.
+            version: number of the new weights; by default one more than that of the last.
         """
+        ...
+
+    def close(self) -> None:
+        """Ends it; whatever is under way fails."""
         ...

@@ -13,11 +13,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from quintain.inference.local import LocalEngine
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InfraError
 from quintain.interface.example import Example
+from quintain.interface.generation import Engine
 from quintain.machine import give_back_memory
+from quintain.pipeline.engines import make_engine
 from quintain.pipeline.gathering import Gathering
 from quintain.pipeline.practice import Practice
 from quintain.pipeline.run import write_text
@@ -56,8 +57,9 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
     model = merge(start.model) if hasattr(start.model, "merge_and_unload") else start.model
     if stage.train.lora_rank:
         model = add_lora(model, stage.train.lora_rank, stage.train.seed)
-    engine = LocalEngine(model, kv_tokens=workshop.recipe.kv_tokens, sessions=workshop.recipe.concurrency)
-    run = _Run(workshop, stage, folder, Policy(model, start.tokenizer, start.dialect), engine)
+    policy = Policy(model, start.tokenizer, start.dialect)
+    engine = make_engine(workshop.recipe, policy)
+    run = _Run(workshop, stage, folder, policy, engine)
     try:
         run.resume()
         run.learn()
@@ -82,7 +84,7 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
 class _Run:
     """One run. All of its state is in the checkpoints, the rows written so far and the journals."""
 
-    def __init__(self, workshop: Workshop, stage: GRPOStage, folder: Path, policy: Policy, engine: LocalEngine) -> None:
+    def __init__(self, workshop: Workshop, stage: GRPOStage, folder: Path, policy: Policy, engine: Engine) -> None:
         self.config = config = stage.train
         self.folder = folder
         self.engine = engine
@@ -126,8 +128,8 @@ class _Run:
             self.ended = row.get("ended", "")
         for number, row in enumerate(_read_rows(self.folder / "outcomes.jsonl"), 1):
             self.gathering.observe(number, {task: (n, c) for task, (n, c) in row.items()})
-        for _ in range(self.rows[-1]["version"] if self.rows else 0):
-            self._between_generations(lambda: None)  # the engine counts updates, and this one has seen none yet
+        if self.rows and self.rows[-1]["version"]:
+            self._between_generations(lambda: None, self.rows[-1]["version"])  # this engine has seen no update yet
         self._remember_groups()
 
     def learn(self) -> None:
@@ -175,6 +177,8 @@ class _Run:
     def _step(self, number: int) -> dict[str, Any]:
         began = time.monotonic()
         groups = self.gathering.take(number)
+        if not self.config.ahead:
+            self.gathering.run(self.engine.sleep())
         give_back_memory()  # the engine's, before training needs its own
         seconds = max(time.monotonic() - began, self.played.get(number, 0.0))
         scored = [episode for group in groups for episode in group.episodes]
@@ -192,6 +196,7 @@ class _Run:
         if number % self.config.validate_every == 0:
             row |= self._validate(number, scored)
         self._judge(row)
+        row |= {"probe_mismatch": self.engine.mismatch} if self.engine.mismatch else {}
         row |= {"version": self.engine.version} | ({"ended": self.ended} if self.ended else {})
         outcomes = outcomes_of(scored)
         self.gathering.observe(number, outcomes)
@@ -299,9 +304,9 @@ class _Run:
         say(self.ended or f"{done}; KL {kl:g}, learning rate {rate:g} from here on")
         return _step_of(target)
 
-    def _between_generations(self, change: Callable[[], object]) -> None:
+    def _between_generations(self, change: Callable[[], object], version: int | None = None) -> None:
         """Changes the weights while nothing is generated with them; tokens carry a new version from then on."""
-        self.gathering.run(self.engine.update(change))
+        self.gathering.run(self.engine.update(change, version=version))
 
     def _save(self) -> None:
         """A checkpoint, and the same as a good one where nothing warns; files are linked, not copied."""

@@ -25,6 +25,7 @@ from quintain.pipeline.auditing import Auditor
 from quintain.pipeline.comparison import Measured, cost_of_drift
 from quintain.pipeline.cpt import SAMPLES, cpt
 from quintain.pipeline.curate import curate, is_curated, lesson_examples
+from quintain.pipeline.engines import make_engine
 from quintain.pipeline.fas import fas
 from quintain.pipeline.has import has
 from quintain.pipeline.recover import recover
@@ -180,14 +181,11 @@ def headline(summary: EvalSummary) -> str:
 
 
 def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Policy, folder: Path) -> list[Episode]:
-    """Plays a stage's pool with a model through the in-process engine."""
-    from quintain.inference.local import LocalEngine
+    """Plays a stage's pool with a model through the recipe's engine."""
     from quintain.pipeline.programs import model_player
 
     grammars = _grammars(workshop, policy) if stage.sampling.grammar else None
-    engine = LocalEngine(
-        policy.model, kv_tokens=workshop.recipe.kv_tokens, sessions=workshop.recipe.concurrency, grammars=grammars
-    )
+    engine = make_engine(workshop.recipe, policy, grammars)
     try:
         agent, close = model_player(workshop, stage, policy, engine, stage.sampling.sampling())
         return play(workshop, stage, agent, folder, close=close)

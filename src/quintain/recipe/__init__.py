@@ -20,6 +20,7 @@ from quintain.recipe.stage_kinds import (
 )
 from quintain.recipe.tables import (
     BudgetSection,
+    EngineSection,
     FaultsSection,
     ModelSection,
     PoolSection,
@@ -35,6 +36,7 @@ __all__ = [
     "BudgetSection",
     "CPTStage",
     "CurateStage",
+    "EngineSection",
     "EvalStage",
     "FASStage",
     "FaultsSection",

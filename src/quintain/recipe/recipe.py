@@ -15,6 +15,7 @@ from quintain.recipe.errors import explain, numbers
 from quintain.recipe.stage_kinds import TRAINING, AnyStage
 from quintain.recipe.tables import (
     BudgetSection,
+    EngineSection,
     FaultsSection,
     ModelSection,
     Name,
@@ -57,7 +58,8 @@ class Recipe(Section):
     concurrency: int = Field(32, ge=1)
     """Episodes under way at once."""
     kv_tokens: int = Field(32_768, ge=1)
-    """Most tokens in the local engine's cache; episodes wait when it is full."""
+    """Most tokens in the engine's cache; episodes wait when it is full."""
+    engine: EngineSection = EngineSection()
     model: ModelSection = ModelSection()
     world: WorldSection | None = None
     """None is the desk, unless there are `worlds`."""
@@ -87,6 +89,9 @@ class Recipe(Section):
             if stage.name in seen:
                 raise ValueError(f"stages: two stages are named {stage.name!r}")
             seen[stage.name] = stage.kind
+        trained = [stage.name for stage in self.stages if stage.kind == "grpo"]
+        if trained and self.engine.kind == "server":
+            raise ValueError(f'engine: a server keeps its weights, but stage {trained[0]!r} trains; use kind = "vllm"')
         for target in self.targets:
             if target.measure == "pass1" and seen.get(target.stage) != "eval":
                 known = ", ".join(name for name, kind in seen.items() if kind == "eval")

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quintain.harness.faults import FaultPlan, Wordings
+from quintain.inference.endpoint_config import EndpointConfig
 from quintain.interface.episode import Budget
 from quintain.interface.faults import KINDS, FaultKind
 from quintain.interface.generation import Sampling
@@ -26,6 +27,26 @@ class ModelSection(Section):
     """Path, hub id, or `smollm2-135m` (the embedded default)."""
     dialect: str = "hermes-compact"
     """How messages look as tokens."""
+
+
+class EngineSection(Section):
+    """`[engine]`: what generates tokens."""
+
+    kind: Literal["local", "vllm", "server"] = "local"
+    """`local` computes in this process with the trained model itself, `vllm` in processes of its own, `server` over
+    HTTP."""
+    options: dict[str, Any] = {}
+    """Further arguments of vLLM, such as `tensor_parallel_size`."""
+    endpoint: EndpointConfig | None = None
+    """Where the server is that holds the model; none begins one of its own."""
+
+    @model_validator(mode="after")
+    def _every_key_has_a_reader(self) -> EngineSection:
+        if self.options and (self.kind == "local" or self.endpoint is not None):
+            raise ValueError("`options` are those of a vLLM that is begun here")
+        if self.endpoint is not None and self.kind != "server":
+            raise ValueError('`endpoint` needs `kind = "server"`')
+        return self
 
 
 class ProbeSection(Section):
