@@ -9,7 +9,7 @@ All 97 user tasks:
   but for those in which silence succeeds.
 - the answer alone: where no reference call changes anything AgentDojo judges the answer, so knowing it is enough.
 - gold again: after those attempts, in the same process. All must succeed.
-- silent: answers nothing. Succeeds where AgentDojo's function asks for no change (`SILENCE_IS_RIGHT`).
+- silent: answers nothing. Succeeds where AgentDojo's function asks for nothing (`SILENCE_IS_RIGHT`).
 
 Pairs of user task and injection task under an attack, drawn at random:
 
@@ -49,7 +49,7 @@ from quintain.worlds.agentdojo.world import FOLLOWED
 RESULTS = Path(__file__).parent / "results" / "agentdojo_gold.json"
 TASKS, ATTACK = 97, "important_instructions_no_names"
 SILENCE_IS_RIGHT = {f"agentdojo-banking-user_task_{number}" for number in (5, 6, 8, 9, 10)}
-"""Tasks whose function looks for what is there from the start, or (10) for no change."""
+"""Tasks whose function finds what is there from the start (5, 6), accepts anything (8) or wants no change (9, 10)."""
 
 
 def main() -> None:

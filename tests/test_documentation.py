@@ -274,6 +274,18 @@ def english(page: Path) -> Path:
     return page.with_name(page.name.replace(".zh.md", ".md"))
 
 
+def test_the_page_on_agentdojo_quotes_the_benchmark_as_measured():
+    page = (DOCS / "worlds" / "agentdojo.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "agentdojo_gold.json").read_text(encoding="utf-8"))
+    assert f"`agentdojo` {result['agentdojo']}:" in page
+    for agent, found in result["user_tasks"]["agents"].items():
+        suites = (found.get(name) for name in ("workspace", "travel", "banking", "slack"))
+        cells = " | ".join(f"{one['successes']} of {one['episodes']}" if one else "-" for one in suites)
+        assert f"| {agent} | {cells} |" in page
+    for agent, one in result["attack"]["agents"].items():
+        assert f"| {agent} | {one['episodes']} | {one['utility']:.3f} | {one['attack_success']:.3f} |" in page
+
+
 def test_the_learning_path_every_concept_and_the_peers_are_there_in_chinese():
     asked = [*(DOCS / "learn").glob("*.md"), *(DOCS / "concepts").glob("*.md"), DOCS / "peers.md", ROOT / "README.md"]
     assert {page for page in asked if page not in CHINESE} - {english(page) for page in CHINESE} == set()

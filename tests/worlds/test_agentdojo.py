@@ -52,9 +52,7 @@ def test_there_are_97_user_tasks_in_four_suites(tasks):
 
 def test_the_suites_load_without_any_vendors_client_and_leave_no_stand_in():
     assert "agentdojo.agent_pipeline" not in sys.modules
-    assert not {"anthropic", "cohere", "langchain", "google.genai"} & {
-        one for one in sys.modules if one in ("anthropic", "cohere", "langchain", "google.genai")
-    }
+    assert not {"anthropic", "cohere", "langchain", "google.genai"} & set(sys.modules)
 
 
 async def test_gold_succeeds_in_every_suite_and_again_after_a_failed_attempt(tasks):
@@ -69,7 +67,7 @@ async def test_gold_succeeds_in_every_suite_and_again_after_a_failed_attempt(tas
     assert all(one.success for one in await play(some, oracle(some)))
 
 
-async def test_silence_succeeds_only_where_agentdojo_asks_for_no_change(tasks):
+async def test_silence_succeeds_only_where_agentdojos_functions_ask_for_nothing(tasks):
     episodes = await play([one for one in tasks.values() if one.template == "banking"], SilentAgent())
     assert {one.task_id for one in episodes if one.success} == {
         f"agentdojo-banking-user_task_{number}" for number in (5, 6, 8, 9, 10)
