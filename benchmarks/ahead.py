@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import os
 import sys
 import tempfile
@@ -37,13 +36,13 @@ MEDIAN, SPREAD = 0.2, 1.0
 
 RECIPE = """
 name = "ahead"
-concurrency = 64
+concurrency = {concurrency}
 
 [model]
 base = "{model}"
 
 [world]
-world = "ahead:Slow"
+world = "{world}"
 
 [budget]
 turns = {turns}
@@ -75,17 +74,18 @@ class Slow(World):
     """A counterpart that takes its time after every turn; success is a coin, so that groups vary."""
 
     name = "slow"
+    median = MEDIAN
 
     @classmethod
     def generate(cls, split: str, count: int, seed: int, *_: Any, **__: Any) -> list[Task]:
-        return [Task(f"{split}-{number}", "slow", f"Wait {number}.") for number in range(count)]
+        return [Task(f"{split}-{number}", cls.name, f"Wait {number}.") for number in range(count)]
 
     def reset(self, task: Task) -> None:
         self.said = 0
 
     async def user(self, view: View) -> Message | None:
         self.said += 1
-        await asyncio.sleep(self.random.lognormvariate(math.log(MEDIAN), SPREAD))
+        await asyncio.sleep(self.median * self.random.lognormvariate(0.0, SPREAD))
         return message("user", "Go on.") if self.said < TURNS else None
 
     def verify(self, task: Task, episode: Episode) -> Verdict:
@@ -132,22 +132,32 @@ class Run:
     Attributes:
         idle: share of the time in which the trainer waited for episodes, from the second step on.
         rate: episodes a second, from the second step on.
+        step_seconds: mean time of a step, from the second on.
+        training_seconds: of it, in the trainer.
         staleness: largest age of a token, in updates.
     """
 
     idle: float
     rate: float
+    step_seconds: float
+    training_seconds: float
     staleness: int
 
 
-def play(folder: Path, model: Path, steps: int, ahead: int) -> Run:
+def play(folder: Path, model: Path, steps: int, ahead: int, *, world: str = "ahead:Slow", concurrency: int = 64) -> Run:
     """One run of the recipe, read from its metrics."""
-    table = tomllib.loads(RECIPE.format(model=model, steps=steps, ahead=ahead, turns=TURNS))
-    run_recipe(recipe_from_table(table, "ahead"), "", Path(__file__).parent, folder, STAGES)
+    text = RECIPE.format(model=model, steps=steps, ahead=ahead, turns=TURNS, world=world, concurrency=concurrency)
+    run_recipe(recipe_from_table(tomllib.loads(text), "ahead"), "", Path(__file__).parent, folder, STAGES)
     rows = [json.loads(line) for line in (folder / "grpo" / "metrics.jsonl").read_text().splitlines()][1:]
-    waited = sum(row["rollout_seconds"] for row in rows)
-    total = waited + sum(row["training_seconds"] for row in rows)
-    return Run(waited / total, sum(row["episodes"] for row in rows) / total, max(row["staleness"] for row in rows))
+    trained = sum(row["training_seconds"] for row in rows)
+    total = sum(row["rollout_seconds"] for row in rows) + trained
+    return Run(
+        idle=1 - trained / total,
+        rate=sum(row["episodes"] for row in rows) / total,
+        step_seconds=total / len(rows),
+        training_seconds=trained / len(rows),
+        staleness=max(row["staleness"] for row in rows),
+    )
 
 
 def make_model(folder: Path, hidden: int) -> Path:

@@ -1,6 +1,7 @@
 """What a recipe asks for before it runs: tokens, steps, memory and hours of every stage, from stated formulas.
 
 docs/planning.md has the formulas. All figures are upper bounds: full contexts, full budgets, no stage that ends early.
+What no formula says, who waits for whom when tools are slow, is simulated for `grpo`.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
+from quintain.commands.forecast import Advice, advise
+from quintain.commands.forecast import lines as advice_lines
 from quintain.commands.shape import (
     FLOAT32,
     forward_flops,
@@ -19,6 +23,7 @@ from quintain.commands.shape import (
     training_bytes,
     training_flops,
 )
+from quintain.commands.simulation import Latency, Shop
 from quintain.recipe import CPTStage, EvalStage, GRPOStage, HASStage, Recipe, RolloutStage, SFTStage
 from quintain.recipe.tables import ShapeSection
 
@@ -60,12 +65,23 @@ def plan(recipe: Recipe) -> dict[str, Any]:
     planner = _Planner(recipe, shape)
     stages = [planner.stage(stage) for stage in recipe.stages]
     total, active = parameters(shape), parameters(shape, active=True)
+    simulated = {one.name: planner.advice(one) for one in recipe.stages if isinstance(one, GRPOStage)}
+    advice = [line for one in recipe.stages if one.name in simulated for line in planner.said(one, simulated[one.name])]
+    hours = sum(one.hours or 0.0 for one in stages)
+    price = recipe.plan.price and recipe.plan.price * hours * recipe.plan.accelerators
     return {
         "parameters": total,
         "active_parameters": active,
         "stages": [asdict(one) for one in stages],
-        "hours": sum(one.hours or 0.0 for one in stages),
-        "lines": [_headline(recipe, total, active), *_table(stages), *_warnings(recipe, stages)],
+        "hours": hours,
+        "price": price,
+        "simulated": {name: one.table() for name, one in simulated.items()},
+        "lines": [
+            _headline(recipe, total, active),
+            *_table(stages, price),
+            *advice,
+            *_warnings(recipe, stages),
+        ],
     }
 
 
@@ -76,9 +92,11 @@ class _Planner:
         self.recipe = recipe
         self.shape = shape
         self.machine = recipe.plan
+        self._advice: dict[str, Advice] = {}
         budgets = [one.budget or recipe.budget for one in recipe.worlds.values()] or [recipe.budget]
         most = max(one.tokens for one in budgets)
         self.generated = min(self.machine.generated_tokens or most, self.machine.episode_tokens)
+        self.turns = max(one.turns for one in budgets)
 
     def stage(self, stage: Any) -> StagePlan:
         kinds: dict[str, Callable[[Any], StagePlan]] = {
@@ -126,9 +144,49 @@ class _Planner:
         gib, hours = self._training(stage, tokens, self.machine.episode_tokens)
         held = parameters(self.shape) if config.kl and not config.lora_rank else 0
         gib += (FLOAT32 * held / self.machine.accelerators + self._batch() * self._cache()) / GIB
-        played = self._playing_hours(episodes)
-        note = f"{episodes:,} episodes; {hours:.1f} h training + {played:.1f} h playing"
-        return StagePlan(stage.name, stage.kind, tokens, config.steps, gib, self._bounded(stage, hours + played), note)
+        played = config.steps * self.advice(stage).now.step_seconds / 3600
+        note = f"{episodes:,} episodes; {hours:.1f} h training, with the tools' time as simulated"
+        return StagePlan(stage.name, stage.kind, tokens, config.steps, gib, self._bounded(stage, played), note)
+
+    def shop(self, stage: GRPOStage) -> Shop:
+        """A GRPO stage as the simulation takes it: every turn reads and writes its share of the episode."""
+        config, machine = stage.train, self.machine
+        episodes = config.groups * config.group_size
+        turns = self.turns
+        context = machine.episode_tokens
+        work = (
+            episodes
+            * context
+            * training_flops(self.shape, context, lora=bool(config.lora_rank), recompute=config.recompute)
+        )
+        trainers = machine.accelerators - machine.rollout_accelerators
+        read = (context - self.generated) / turns * forward_flops(self.shape, context) / self._speed(1)
+        return Shop(
+            engines=machine.rollout_accelerators or machine.accelerators,
+            shared=not machine.rollout_accelerators,
+            concurrency=self.recipe.concurrency,
+            episodes=episodes,
+            turns=turns,
+            tokens=math.ceil(self.generated / turns),
+            prefill=read,
+            decoding=cache(self._decoding),
+            latency=self._latency(),
+            training=work / self._speed(trainers),
+            ahead=config.ahead,
+        )
+
+    def advice(self, stage: GRPOStage) -> Advice:
+        """A GRPO stage simulated as it is, and with other settings."""
+        if stage.name not in self._advice:
+            shop = self.shop(stage)
+            room = self.machine.gib * GIB - FLOAT32 * parameters(self.shape)
+            most = math.floor(room / self._cache()) * shop.engines
+            self._advice[stage.name] = advise(shop, most, stage.train.group_size)
+        return self._advice[stage.name]
+
+    def said(self, stage: GRPOStage, advice: Advice) -> list[str]:
+        """The advice for a person."""
+        return advice_lines(stage.name, self.shop(stage), advice, stage.train.group_size)
 
     def played(self, stage: RolloutStage | EvalStage) -> StagePlan:
         episodes = self._tasks(stage.pool) * stage.samples
@@ -136,7 +194,7 @@ class _Planner:
         if getattr(stage, "agent", "") == "oracle":
             return StagePlan(stage.name, stage.kind, note=f"{episodes:,} episodes by the oracle")
         gib = (FLOAT32 * parameters(self.shape) + self._batch() * self._cache()) / GIB
-        hours = self._playing_hours(episodes)
+        hours = self._playing_hours(episodes) + self._tool_hours(episodes)
         return StagePlan(stage.name, stage.kind, tokens, None, gib, hours, f"{episodes:,} episodes")
 
     def _training(self, stage: Any, tokens: int, context: int) -> tuple[float, float]:
@@ -151,15 +209,27 @@ class _Planner:
         return gib, self._bounded(stage, work / self._speed() / 3600)
 
     def _playing_hours(self, episodes: int) -> float:
-        """Decoding reads the weights and the caches once for each token of every episode in the batch."""
         steps = episodes * self.generated / (self._batch() * self.machine.accelerators)
-        read = FLOAT32 * parameters(self.shape) + self._batch() * self._cache()
         prefill = episodes * self.machine.episode_tokens * forward_flops(self.shape, self.machine.episode_tokens)
-        return (steps * read / (self.machine.bandwidth * 1e12) + prefill / self._speed()) / 3600
+        return (steps * self._decoding(self._batch()) + prefill / self._speed()) / 3600
 
-    def _speed(self) -> float:
-        """Operations a second of all accelerators."""
-        return self.machine.accelerators * self.machine.tflops * 1e12 * self.machine.utilisation
+    def _tool_hours(self, episodes: int) -> float:
+        """As if engines stood still meanwhile: every place takes its turns one after the other."""
+        rounds = math.ceil(episodes / self.recipe.concurrency)
+        return rounds * self.turns * self._latency().mean / 3600
+
+    def _latency(self) -> Latency:
+        return Latency(self.machine.tool_seconds, self.machine.tool_p99)
+
+    def _decoding(self, sequences: int) -> float:
+        """Seconds of a decoding step: it reads the weights and all caches once, and computes a token for each."""
+        read = FLOAT32 * parameters(self.shape) + sequences * self._cache()
+        computed = sequences * forward_flops(self.shape, self.machine.episode_tokens)
+        return max(read / (self.machine.bandwidth * 1e12), computed / self._speed(1))
+
+    def _speed(self, accelerators: int | None = None) -> float:
+        """Operations a second of so many accelerators, by default of all."""
+        return (accelerators or self.machine.accelerators) * self.machine.tflops * 1e12 * self.machine.utilisation
 
     def _batch(self) -> int:
         """Episodes one accelerator decodes at once."""
@@ -191,7 +261,7 @@ def _headline(recipe: Recipe, total: int, active: int) -> str:
     return f"{recipe.model.base}: {total / 1e9:.2f}B parameters{used}; {place}"
 
 
-def _table(stages: list[StagePlan]) -> list[str]:
+def _table(stages: list[StagePlan], price: float | None) -> list[str]:
     lines = [f"{'stage':<14} {'kind':<8} {'tokens':>9} {'steps':>9} {'GiB':>7} {'hours':>9}  note"]
     for one in stages:
         gib = "-" if one.gib is None else f"{one.gib:.1f}"
@@ -199,7 +269,8 @@ def _table(stages: list[StagePlan]) -> list[str]:
         steps = "-" if one.steps is None else f"{one.steps:,}"
         lines.append(f"{one.name:<14} {one.kind:<8} {_short(one.tokens):>9} {steps:>9} {gib:>7} {hours:>9}  {one.note}")
     total = sum(one.hours or 0.0 for one in stages)
-    return [*lines, f"all stages: at most {total:.2f} hours; the formulas are in docs/planning.md"]
+    cost = "" if price is None else f" and {price:,.2f} in money"
+    return [*lines, f"all stages: at most {total:.2f} hours{cost}; the formulas are in docs/planning.md"]
 
 
 def _warnings(recipe: Recipe, stages: list[StagePlan]) -> list[str]:

@@ -223,4 +223,23 @@ class PlanSection(Section):
     """Tokens of an episode, prompt and observations included."""
     generated_tokens: int | None = Field(None, ge=1)
     """Tokens an agent writes in an episode; none takes the budget's."""
+    rollout_accelerators: int = Field(0, ge=0)
+    """Of all, those that only play; 0 plays and trains on the same."""
+    tool_seconds: float = Field(1.0, ge=0)
+    """Median time of one turn's tools."""
+    tool_p99: float = Field(10.0, ge=0)
+    """Time that one turn in a hundred exceeds."""
+    price: float | None = Field(None, ge=0)
+    """Of one accelerator for an hour."""
     shape: ShapeSection | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> PlanSection:
+        if self.tool_p99 < self.tool_seconds:
+            raise ValueError(
+                f"tool_p99 = {self.tool_p99:g} is less than tool_seconds = {self.tool_seconds:g}, the median"
+            )
+        if self.rollout_accelerators >= self.accelerators:
+            said = f"rollout_accelerators = {self.rollout_accelerators} of accelerators = {self.accelerators}"
+            raise ValueError(f"{said}: none is left to train")
+        return self
