@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -52,10 +51,10 @@ def advise(shop: Shop, most: int, group_size: int) -> Advice:
     rates: dict[str, dict[int, float]] = {}
     groups = shop.episodes // group_size
     now = _slice(shop)
-    chosen = _least(shop, "ahead", (0, 1, 2), rates)
+    chosen = _near_best("ahead", [replace(shop, ahead=one) for one in (0, 1, 2)], rates)
     doubled = (max(1, shop.concurrency * times // 2) for times in (1, 2, 4, 8))
     useful = [one for one in doubled if one <= min(shop.episodes, most)]
-    chosen = _least(chosen, "concurrency", useful or [shop.concurrency], rates)
+    chosen = _near_best("concurrency", [replace(chosen, concurrency=one) for one in useful] or [chosen], rates)
     batches = [max(1, groups * times // 2) * group_size for times in (1, 2, 4)]
     # An optimiser step takes as long as its batch is large.
     per_episode = shop.training / shop.episodes
@@ -98,10 +97,6 @@ def _slice(shop: Shop) -> Forecast:
 def _figures(found: Forecast) -> str:
     waits = f"trainer idle {found.trainer_idle:.0%}, engines idle {found.engine_idle:.0%}"
     return f"a step every {found.step_seconds:,.3g} s, {found.rate:.3g} episodes a second, {waits}"
-
-
-def _least(shop: Shop, setting: str, values: Iterable[int], rates: dict[str, dict[int, float]]) -> Shop:
-    return _near_best(setting, [replace(shop, **{setting: value}) for value in values], rates)
 
 
 def _near_best(setting: str, shops: list[Shop], rates: dict[str, dict[int, float]]) -> Shop:

@@ -65,8 +65,7 @@ def plan(recipe: Recipe) -> dict[str, Any]:
     planner = _Planner(recipe, shape)
     stages = [planner.stage(stage) for stage in recipe.stages]
     total, active = parameters(shape), parameters(shape, active=True)
-    simulated = {one.name: planner.advice(one) for one in recipe.stages if isinstance(one, GRPOStage)}
-    advice = [line for one in recipe.stages if one.name in simulated for line in planner.said(one, simulated[one.name])]
+    learning = [one for one in recipe.stages if isinstance(one, GRPOStage)]
     hours = sum(one.hours or 0.0 for one in stages)
     price = recipe.plan.price and recipe.plan.price * hours * recipe.plan.accelerators
     return {
@@ -75,11 +74,11 @@ def plan(recipe: Recipe) -> dict[str, Any]:
         "stages": [asdict(one) for one in stages],
         "hours": hours,
         "price": price,
-        "simulated": {name: one.table() for name, one in simulated.items()},
+        "simulated": {one.name: planner.advice(one).table() for one in learning},
         "lines": [
             _headline(recipe, total, active),
             *_table(stages, price),
-            *advice,
+            *(line for one in learning for line in planner.said(one)),
             *_warnings(recipe, stages),
         ],
     }
@@ -184,9 +183,9 @@ class _Planner:
             self._advice[stage.name] = advise(shop, most, stage.train.group_size)
         return self._advice[stage.name]
 
-    def said(self, stage: GRPOStage, advice: Advice) -> list[str]:
+    def said(self, stage: GRPOStage) -> list[str]:
         """The advice for a person."""
-        return advice_lines(stage.name, self.shop(stage), advice, stage.train.group_size)
+        return advice_lines(stage.name, self.shop(stage), self.advice(stage), stage.train.group_size)
 
     def played(self, stage: RolloutStage | EvalStage) -> StagePlan:
         episodes = self._tasks(stage.pool) * stage.samples

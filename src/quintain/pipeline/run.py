@@ -22,6 +22,7 @@ from quintain.interface.errors import InputError
 from quintain.interface.files import replacing
 from quintain.interface.reading import JOURNAL
 from quintain.pipeline.curate import sources
+from quintain.pipeline.following import followed
 from quintain.pipeline.workshop import LOCK, Workshop
 from quintain.progress import log_to, say
 from quintain.recipe import CurateStage, Recipe, recipe_from_table
@@ -70,7 +71,7 @@ def run_recipe(
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; a run needs a folder, give another --out")
     folder.mkdir(parents=True, exist_ok=True)
-    with only_user_of(folder), log_to(folder / LOG):
+    with only_user_of(folder), log_to(folder / LOG), followed(folder, recipe.name, recipe.metrics_to):
         write_text(folder / "recipe.toml", text)
         write_json(folder / RECIPE, {"home": str(home), "recipe": recipe.model_dump(mode="json")})
         workshop = Workshop(recipe, home, folder, accept_drift)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
@@ -30,6 +30,9 @@ from quintain.synthesis.general import PYTHON_DOCS
 
 LARGEST = 2**53 - 1
 """Largest whole number that every reader of JSON keeps exactly."""
+
+
+TRACKERS = r"^(tensorboard|wandb|trackio|prometheus(:[0-9]{1,5})?)$"
 
 
 class TargetSection(Section):
@@ -71,6 +74,8 @@ class Recipe(Section):
     pools: dict[Name, PoolSection]
     stages: list[AnyStage] = Field(min_length=1)
     targets: list[TargetSection] = []
+    metrics_to: list[Annotated[str, Field(pattern=TRACKERS)]] = []
+    """Where metrics go besides the report; `prometheus:PORT` for another port."""
     plan: PlanSection = PlanSection()  # type: ignore[call-arg]
 
     @model_validator(mode="after")
