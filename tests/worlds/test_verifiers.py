@@ -8,9 +8,7 @@ import pytest
 
 pytest.importorskip("verifiers.envs.tool_env", reason="needs verifiers 0.2: pip install 'quintain[verifiers]'")
 
-from quintain.agents.oracle import OracleAgent
-from quintain.agents.silent import SilentAgent
-from quintain.doctor.world import Script
+from quintain.doctor.world import Script, WorldExam
 from quintain.harness.loop import Harness
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
@@ -61,11 +59,16 @@ def test_ctrl_c_stays_as_it_was():
 
 
 @pytest.mark.parametrize("kind", ["single", "boxed", "tool"])
-async def test_gold_succeeds_and_silence_fails(kind):
-    tasks = generate(kind, count=3)
-    oracle = OracleAgent(Verifiers(ENV, {"kind": kind}).solution, {task.id: task for task in tasks})
-    assert all(one.success for one in await harness(kind).rollout(tasks, oracle))
-    assert not any(one.success for one in await harness(kind).rollout(tasks, SilentAgent()))
+def test_the_doctor_finds_gold_right_and_silence_chance_and_forgery_wrong(kind):
+    world = Verifiers(ENV, {"kind": kind})
+    exam = WorldExam(
+        lambda journal: Harness(lambda: Verifiers(ENV, {"kind": kind}), journal=journal),
+        world.solution,
+        generate(kind, count=3),
+    )
+    found = [exam.gold_passes(), exam.silence_fails(), exam.chance_fails(), exam.forgery_fails()]
+    found += [exam.repeats_agree(), exam.order_does_not_matter()]
+    assert [one for one in found if one.state != "ok"] == []
 
 
 async def test_the_system_prompt_and_the_rubrics_parts_are_said():
