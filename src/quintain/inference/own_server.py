@@ -120,7 +120,8 @@ def serve_model(
     model.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     settings = {"served_model_name": NAME, **sizes(model, kv_tokens=kv_tokens, sessions=sessions), **options}
-    command = [sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(folder), *_flags(settings)]
+    # not `vllm serve`: in the build for CPUs it ends, looking for a package that has another name there
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder), *_flags(settings)]
     server = OwnServer([*command, "--host", "127.0.0.1", "--port", "{port}"], folder)
     return EndpointConfig(model=NAME, url=f"http://127.0.0.1:{server.port}/v1", key=""), server  # type: ignore[call-arg]
 

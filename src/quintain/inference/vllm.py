@@ -144,7 +144,10 @@ class VLLMEngine:
 
     def close(self) -> None:
         """Ends vLLM's processes; whatever is under way fails."""
-        self._llm.shutdown()
+        self._broken = "the engine is closed"
+        llm, self._llm = self._llm, None  # vLLM complains if it is still held when the interpreter ends
+        if llm is not None:
+            llm.shutdown()
         self._scratch.cleanup()
 
     def _change(self, weights: Weights) -> None:
