@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from quintain.commands.commands import run
 from quintain.harness.journal import read_journal
@@ -401,3 +402,47 @@ def test_a_wrong_key_of_the_stage_is_one_line(recipe, old, new, message):
     with pytest.raises(InputError) as caught:
         load_recipe(path)
     assert message in str(caught.value)
+
+
+def torchrun(count: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command line on `count` gloo processes that talk over the loopback interface."""
+    launch = ["--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(count), "-m", "quintain", *arguments]
+    command = [sys.executable, "-m", "torch.distributed.run", *launch]
+    environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_the_same_recipe_learns_the_same_on_two_ranks_and_goes_on_with_one(recipe, model_folder, tmp_path):
+    path, alone, folder = recipe(steps=2, learning_rate=1e-3), tmp_path / "alone", tmp_path / "two"
+    run(path, alone)
+    done = torchrun(2, "run", str(path), "--out", str(folder), "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["stages"]["grpo"]["steps"] == 2  # printed once, by rank 0
+    for found, expected in zip(rows(folder), rows(alone), strict=True):
+        same = ("success", "loss", "gradient_norm", "kl", "mismatch", "loss_weight")
+        assert [found[key] for key in same] == pytest.approx([expected[key] for key in same], rel=1e-3, abs=1e-5)
+    before, found, expected = (
+        load_file(one / "model.safetensors")
+        for one in (model_folder, folder / "grpo" / "model", alone / "grpo" / "model")
+    )
+    # AdamW's first steps have one size, also where a gradient is rounding alone: what is compared is the whole move.
+    apart = sum((found[name] - value).square().sum() for name, value in expected.items())
+    moved = sum((before[name] - value).square().sum() for name, value in expected.items())
+    assert apart.sqrt() < 0.02 * moved.sqrt()
+
+    as_if_killed_at_its_end(folder)
+    assert run(path, folder)["stages"]["grpo"]["steps"] == 2
+    assert load_file(folder / "grpo" / "model" / "model.safetensors").keys() == expected.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_wrong_input_on_two_ranks_is_said_once_and_ends_all(recipe, tmp_path):
+    path = recipe(steps=2)
+    path.write_text(path.read_text().replace("steps = 2", "stepz = 2"))
+    done = torchrun(2, "run", str(path), "--out", str(tmp_path / "run"))
+    assert done.returncode == 1  # torchrun's own
+    assert done.stderr.count("quintain: ") == 1
+    assert "stepz" in next(line for line in done.stderr.splitlines() if line.startswith("quintain: "))

@@ -113,6 +113,7 @@ def _rank(
     torch.set_num_threads(1)
     place = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": count, "MASTER_PORT": port}
     os.environ |= {
+        "TORCHELASTIC_RUN_ID": "test",
         "MASTER_ADDR": "127.0.0.1",
         "GLOO_SOCKET_IFNAME": "lo",
         **{key: str(one) for key, one in place.items()},

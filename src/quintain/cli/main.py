@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -22,6 +21,7 @@ from quintain.cli.synth import add_synth
 from quintain.cli.talk import add_talking
 from quintain.cli.worlds import add_worlds
 from quintain.interface.errors import InputError, QuintainError
+from quintain.launch import by_torchrun
 from quintain.progress import say
 
 Command = Callable[[argparse.Namespace], int]
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _on_its_rank(options: argparse.Namespace) -> int:
     """Carries a command out; under `torchrun` rank 0 does, and the other processes help it to train."""
-    if "TORCHELASTIC_RUN_ID" not in os.environ:
+    if not by_torchrun():
         return int(options.command(options))
     from quintain.training import ranks
 

@@ -13,7 +13,8 @@ from quintain.pipeline.run import Finished, StageFunction, run_recipe
 from quintain.pipeline.stages import STAGES
 from quintain.pipeline.workshop import LOCK, Workshop
 from quintain.progress import say
-from quintain.recipe import TRAINING, Recipe, load_recipe, read_toml, recipe_from_table
+from quintain.recipe import TRAINING, CPTStage, GRPOStage, Recipe, SFTStage, load_recipe, read_toml, recipe_from_table
+from quintain.training.config import check_precision
 
 QUICKSTART_MINUTES = 19
 """What the quickstart recipe takes on 2 cores, after installation: 11 of them are training, which the clock bounds."""
@@ -165,6 +166,9 @@ def _run(
     accept_drift: bool = False,
     stages: dict[str, StageFunction] = STAGES,
 ) -> dict[str, Any]:
+    for stage in recipe.stages:
+        if isinstance(stage, CPTStage | SFTStage | GRPOStage):
+            check_precision(stage.train)  # now, not after hours of stages before it
     say(f"run folder: {folder}")
     folder = folder.absolute()  # a world may change the working directory
     done = run_recipe(recipe, text, home.resolve(), folder, stages, accept_drift)

@@ -6,6 +6,9 @@ from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from quintain.interface.errors import InputError
+from quintain.launch import by_torchrun
+
 SUMMARY = "training.json"
 """In the folder of a trained model: what it was trained on (digests of toolset, dialect and world data) and how."""
 
@@ -40,6 +43,19 @@ class TrainConfig(BaseModel):
     precision: Literal["float32", "bfloat16"] = "float32"
     checkpoint_seconds: float = Field(default=600.0, ge=0)
     seed: int = 0
+
+
+def check_precision(config: TrainConfig) -> None:
+    """Refuses to compute in less than float32 where nothing keeps float32 weights beside.
+
+    Raises:
+        InputError: this process was not started by `torchrun`.
+    """
+    if config.precision != "float32" and not by_torchrun():
+        raise InputError(
+            f"precision = {config.precision!r} keeps float32 masters by FSDP2: start with "
+            "`torchrun --nproc-per-node 1 -m quintain run ...`, or leave precision out"
+        )
 
 
 class SFTConfig(TrainConfig):

@@ -8,11 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from quintain.interface.errors import InputError
 from quintain.machine import tune
 from quintain.training import checkpoint, ranks
 from quintain.training.checkpoint import Position
-from quintain.training.config import TrainConfig
+from quintain.training.config import TrainConfig, check_precision
 from quintain.training.forward import TreeForward, causal_lm, prepare, tree_logprobs
 from quintain.training.objective import Loss, Objective
 from quintain.training.optim import adamw, clip_gradients, set_learning_rate
@@ -35,11 +34,7 @@ class Worker:
 
     def __init__(self, model: Any, config: TrainConfig, reference: bool) -> None:
         tune()
-        if config.precision != "float32" and not ranks.joined():
-            raise InputError(
-                f"precision = {config.precision!r} keeps float32 masters by FSDP2: start with `torchrun "
-                "--nproc-per-node 1 -m quintain run ...`, or leave precision out"
-            )
+        check_precision(config)
         self._whole = model
         self._config = config
         self._forward = self._placed(model)
