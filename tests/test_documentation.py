@@ -96,6 +96,7 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.TargetSection: "`[[targets]]`",
     recipes.EngineSection: "`[engine]`",
     recipes.ModelSection: "`[model]`",
+    tables.ClusterSection: "`[cluster]`",
     recipes.WorldSection: "`[world]`",
     recipes.WorldEntry: "`[worlds.NAME]`",
     ProbeSection: "`[[world.probes]]`",

@@ -14,7 +14,7 @@ from quintain.inference.models import ModelFacts
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.dialects.compare import compare_with_template
 from quintain.interface.episode import Episode
-from quintain.interface.generation import Generation, Sampling
+from quintain.interface.generation import Generation, Load, Sampling
 from quintain.interface.messages import Action
 from quintain.interface.tasks import Task
 from quintain.interface.tools import Toolset
@@ -49,6 +49,10 @@ class GoldEngine:
 
     async def sleep(self) -> None:
         """It holds nothing."""
+
+    def load(self) -> Load:
+        """It has nothing to do."""
+        return Load()
 
     async def update(self, weights: Any, *, version: int | None = None) -> int:
         """It has no weights."""

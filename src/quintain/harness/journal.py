@@ -12,7 +12,7 @@ import asyncio
 import hashlib
 import os
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,9 @@ from quintain.interface.reading import Unfinished, read_episodes, read_records
 from quintain.interface.records import SCHEMA, end_to_json, message_to_json, start_to_json, turn_to_json
 
 __all__ = ["Journal", "JournalError", "SnapshotRef", "Unfinished", "read_journal", "read_records", "repair_tail"]
+
+Story = Sequence[tuple[dict[str, Any], bytes | None]]
+"""An episode's records in order, each with the world's state it refers to."""
 
 KNOWN = 1024
 """How many of the latest snapshots are known again, so that a state that did not change is stored once."""
@@ -94,6 +97,19 @@ class Journal:
                 self.user(episode.id, index, episode.user_messages[index + 1], None)
         await self.end(episode)
 
+    def take(self, story: Story) -> list[dict[str, Any]]:
+        """Records an episode of another journal, finished or not, as it stands there; returns the records as they stand
+        here. `sync` puts them on disk."""
+        kept = ({"snapshot": self._keep(state)} if "snapshot" in record else {} for record, state in story)
+        lines = [_encode(record | reference) for (record, _), reference in zip(story, kept, strict=True)]
+        for line in lines:
+            _append(self._records, line + b"\n", self.path)
+        return [orjson.loads(line) for line in lines]
+
+    def sync(self) -> None:
+        """Returns once everything recorded so far is on disk."""
+        _sync_files(self._pack, self._records)
+
     async def end(self, episode: Episode) -> None:
         """Records the end; returns once it is on disk. Waiting episodes share one fsync."""
         self._write("end", episode.id, len(episode.turns), end_to_json(episode))
@@ -107,10 +123,7 @@ class Journal:
         """
         if reference is None:
             return None
-        packed = os.pread(self._pack, reference["length"], reference["offset"])
-        if hashlib.sha256(packed).hexdigest() != reference["sha256"]:
-            raise InputError(f"{self.folder / 'snapshots.pack'}: damaged at byte {reference['offset']}")
-        return zlib.decompress(packed)
+        return read_snapshot(self._pack, reference, self.folder / "snapshots.pack")
 
     def state_at(self, episode: str, turns: int) -> bytes | None:
         """The world's state after `turns` turns of an episode, for a branch; None if the world keeps none.
@@ -171,6 +184,18 @@ class Journal:
             await asyncio.wait([running])
         self._running_sync, self._next_sync = self._next_sync, None
         await asyncio.get_running_loop().run_in_executor(None, _sync_files, self._pack, self._records)
+
+
+def read_snapshot(pack: int, reference: dict[str, Any], path: Path) -> bytes:
+    """A state from an open pack file.
+
+    Raises:
+        InputError: the file is damaged.
+    """
+    packed = os.pread(pack, reference["length"], reference["offset"])
+    if hashlib.sha256(packed).hexdigest() != reference["sha256"]:
+        raise InputError(f"{path}: damaged at byte {reference['offset']}")
+    return zlib.decompress(packed)
 
 
 def _encode(record: dict[str, Any]) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,7 +20,7 @@ from quintain.inference.sampler import draw
 from quintain.inference.scheduler import Job, Scheduler
 from quintain.inference.weights import Weights, take
 from quintain.interface.errors import InfraError, InputError
-from quintain.interface.generation import Generation, Sampling
+from quintain.interface.generation import Generation, Load, Sampling
 from quintain.machine import tune
 from quintain.openmp import end_team
 
@@ -93,6 +94,8 @@ class LocalEngine:
         self._held: list[Job] = []
         self._updates: list[_Command] = []
         self._closed = False
+        self._busy = 0.0
+        self._began = time.monotonic()
         self._thread = threading.Thread(target=self._run, name="quintain-engine", daemon=True)
         self._thread.start()
 
@@ -105,6 +108,13 @@ class LocalEngine:
     def stats(self) -> Stats:
         """What the engine has done so far."""
         return self._stats
+
+    def load(self) -> Load:
+        """How much it has to do."""
+        scheduler = self._scheduler
+        held = sum(len(row.ids) for row in list(scheduler.rows) if row.jobs)
+        queued = len(self._held) + len(scheduler.queue)
+        return Load(queued, held / scheduler.pool.budget, self._busy, time.monotonic() - self._began)
 
     async def generate(self, ids: Sequence[int], *, session: str, group: str, sampling: Sampling) -> Generation:
         """Continues `ids`; cancelling the caller frees its place.
@@ -211,7 +221,9 @@ class LocalEngine:
         while not self._closed:
             self._commands()
             if self._scheduler.busy:
+                began = time.monotonic()
                 self._guarded_step()
+                self._busy += time.monotonic() - began
         while not self._inbox.empty():
             self._inbox.get()()
         self._fail(InfraError("the engine was closed while generations were under way"))

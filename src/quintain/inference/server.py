@@ -15,7 +15,7 @@ from quintain.inference.room import room
 from quintain.inference.sampler import draw_seed
 from quintain.inference.server_exam import context_of, need_health, need_same_tokens
 from quintain.interface.errors import InfraError, InputError
-from quintain.interface.generation import Generation, Sampling
+from quintain.interface.generation import Generation, Load, Sampling
 
 _TOKEN = "token_id:"
 _REMEDY = "shorten the prompt, or start the server with a larger --max-model-len"
@@ -83,6 +83,10 @@ class ServerEngine:
 
     async def release(self, session: str) -> None:
         """Nothing to forget: the server drops what has not been used for longest."""
+
+    def load(self) -> Load:
+        """It does not say."""
+        return Load()
 
     async def sleep(self) -> None:
         """A server's memory is its own."""

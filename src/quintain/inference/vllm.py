@@ -17,7 +17,7 @@ from quintain.inference.vllm_start import arguments, need_vllm, start, vllms_end
 from quintain.inference.vllm_weights import carrier
 from quintain.inference.weights import Weights, take
 from quintain.interface.errors import InfraError, InputError
-from quintain.interface.generation import FinishReason, Generation, Sampling
+from quintain.interface.generation import FinishReason, Generation, Load, Sampling
 from quintain.openmp import end_team
 
 
@@ -107,6 +107,10 @@ class VLLMEngine:
 
     async def release(self, session: str) -> None:
         """Nothing to forget: vLLM drops what has not been used for longest."""
+
+    def load(self) -> Load:
+        """It does not say."""
+        return Load()
 
     async def sleep(self) -> None:
         """Frees the GPU's memory for the trainer once no generation is under way; the next call wakes the engine.

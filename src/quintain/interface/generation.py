@@ -54,6 +54,32 @@ class Generation:
     extras: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How much an engine has to do.
+
+    Attributes:
+        queued: requests that wait for a place.
+        kv: share of the KV cache in use, in [0, 1].
+        busy: seconds in which it computed, since it began.
+        up: seconds since it began.
+    """
+
+    queued: int = 0
+    kv: float = 0.0
+    busy: float = 0.0
+    up: float = 0.0
+
+    @property
+    def idle(self) -> float:
+        """Share of the time in which it had nothing to compute."""
+        return 1.0 - self.busy / self.up if self.up else 0.0
+
+    def since(self, earlier: Load) -> Load:
+        """The same, with seconds from an earlier moment on."""
+        return Load(self.queued, self.kv, self.busy - earlier.busy, self.up - earlier.up)
+
+
 @runtime_checkable
 class Engine(Protocol):
     """Generates tokens: `inference.local` in this process, `inference.vllm` in others, `inference.server` over HTTP."""
@@ -94,4 +120,8 @@ class Engine(Protocol):
 
     def close(self) -> None:
         """Ends it; whatever is under way fails."""
+        ...
+
+    def load(self) -> Load:
+        """How much it has to do; nothing is known of an engine that does not say."""
         ...

@@ -56,7 +56,9 @@ class Gathering:
         for one in range(step, min(step + self._config.ahead, self._config.steps) + 1):
             if one not in self._begun:
                 self._begun[one] = self._background.start(self._play(one))
-        return _wait(self._begun.pop(step))
+        groups = _wait(self._begun[step])
+        del self._begun[step]  # not before: the next step's episodes wait for these
+        return groups
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Waits for something done where the episodes are played."""
@@ -73,7 +75,7 @@ class Gathering:
         for known in range(self._seen + 1, step - config.ahead):
             self._curriculum.observe(self._outcomes.pop(known))
             self._seen = known
-        with self._practice.session(self._folder / "rollouts" / f"step-{step:06d}", step) as session:
+        async with self._practice.session(self._folder / "rollouts" / f"step-{step:06d}", step) as session:
             groups: list[Group] = []
             for draw in range(1 + config.refill):
                 missing = config.groups - sum(group.kept for group in groups)

@@ -19,6 +19,7 @@ from quintain.interface.example import Example
 from quintain.interface.generation import Engine
 from quintain.machine import give_back_memory
 from quintain.pipeline.engines import make_engine
+from quintain.pipeline.fleets import Published, make_fleet, trainable
 from quintain.pipeline.gathering import Gathering
 from quintain.pipeline.practice import Practice
 from quintain.pipeline.run import write_text
@@ -35,7 +36,7 @@ from quintain.training.experience import group_examples
 from quintain.training.grpo import GRPOObjective
 from quintain.training.guard import Alarm, Guard
 from quintain.training.loop import DivergenceError, MetricsLog, Trainer
-from quintain.training.lora import add_lora, merge
+from quintain.training.lora import merge
 from quintain.training.monitors import Row, behaviour_monitors, group_monitors
 from quintain.training.staleness import oldest_usable, oldest_version, reusable
 
@@ -54,11 +55,9 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
         InfraError: five steps in a row had more broken than scored episodes; running again goes on.
     """
     start = workshop.take_policy(stage.start)
-    model = merge(start.model) if hasattr(start.model, "merge_and_unload") else start.model
-    if stage.train.lora_rank:
-        model = add_lora(model, stage.train.lora_rank, stage.train.seed)
+    model = trainable(start.model, stage)
     policy = Policy(model, start.tokenizer, start.dialect)
-    engine = make_engine(workshop.recipe, policy)
+    engine = _engine(workshop, stage, policy)
     run = _Run(workshop, stage, folder, policy, engine)
     try:
         run.resume()
@@ -81,10 +80,19 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
     return run.summary()
 
 
+def _engine(workshop: Workshop, stage: GRPOStage, policy: Policy) -> Engine | Published:
+    """What the policy plays with: an engine of its own, or workers that are sent its weights."""
+    if workshop.recipe.cluster is None:
+        return make_engine(workshop.recipe, policy)
+    return Published(make_fleet(workshop, stage), policy.model)
+
+
 class _Run:
     """One run. All of its state is in the checkpoints, the rows written so far and the journals."""
 
-    def __init__(self, workshop: Workshop, stage: GRPOStage, folder: Path, policy: Policy, engine: Engine) -> None:
+    def __init__(
+        self, workshop: Workshop, stage: GRPOStage, folder: Path, policy: Policy, engine: Engine | Published
+    ) -> None:
         self.config = config = stage.train
         self.folder = folder
         self.engine = engine
@@ -100,6 +108,7 @@ class _Run:
         self.trainer = Trainer(policy.model, self.objective, config, reference=bool(config.kl))
         self.trainer.exclusively = self._between_generations
         self.position = Position()
+        self.load = engine.load()
         self.recent: list[list[Group]] = []
         self.rows: list[dict[str, Any]] = []
         self.played: dict[int, float] = {}
@@ -192,6 +201,7 @@ class _Run:
         training = time.monotonic() - began
         self.position = Position(number, self.position.seconds + seconds + training)
         row |= {"rollout_seconds": seconds, "training_seconds": training, "seconds": self.position.seconds}
+        row |= self._idle_shares(seconds, training)
         row["kl_weight"] = self.objective.kl
         if number % self.config.validate_every == 0:
             row |= self._validate(number, scored)
@@ -261,11 +271,14 @@ class _Run:
         if not self.validation:
             write_text(path, sheet(played, f"Step {number}, training tasks"))
             return {}
-        with self.practice.session(self.folder / "validation" / f"step-{number:06d}", 0) as session:
-            episodes = self.gathering.run(session.play(self.validation, 1))
+        episodes = self.gathering.run(self._play_validation(number))
         write_text(path, sheet(episodes, f"Step {number}, validation tasks"))
         scored = [episode.success for episode in episodes if episode.scored]
         return {"validation_success": _mean(scored)} if scored else {}
+
+    async def _play_validation(self, number: int) -> list[Episode]:
+        async with self.practice.session(self.folder / "validation" / f"step-{number:06d}", 0) as session:
+            return await session.play(self.validation, 1)
 
     def _judge(self, row: dict[str, Any]) -> None:
         """Lets the guard see the row, and does what it says."""
@@ -307,6 +320,12 @@ class _Run:
     def _between_generations(self, change: Callable[[], object], version: int | None = None) -> None:
         """Changes the weights while nothing is generated with them; tokens carry a new version from then on."""
         self.gathering.run(self.engine.update(change, version=version))
+
+    def _idle_shares(self, waited: float, trained: float) -> Row:
+        """Shares of the time in which the trainer waited for episodes, and the engines for something to compute."""
+        before, self.load = self.load, self.engine.load()
+        spent = self.load.since(before)
+        return {"trainer_idle": waited / (waited + trained)} | ({"engine_idle": spent.idle} if spent.up else {})
 
     def _save(self) -> None:
         """A checkpoint, and the same as a good one where nothing warns; files are linked, not copied."""

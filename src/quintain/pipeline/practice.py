@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from quintain.cluster.fleet import Fleet, Rollout
+from quintain.cluster.shards import gather
 from quintain.harness.journal import Journal, Unfinished, read_journal
-from quintain.harness.loop import Harness
 from quintain.interface.episode import Episode
-from quintain.interface.generation import Engine, Sampling
+from quintain.interface.generation import Engine
 from quintain.interface.tasks import Task
-from quintain.pipeline.programs import model_player
+from quintain.interface.view import Player
+from quintain.pipeline.fleets import Published, sampling_of
+from quintain.pipeline.programs import Close, model_player
 from quintain.pipeline.workshop import Policy, Workshop
 from quintain.recipe import GRPOStage
-
-if TYPE_CHECKING:
-    from quintain.interface.view import Player
 
 
 class Practice:
@@ -27,33 +27,47 @@ class Practice:
         workshop: of the run.
         stage: the GRPO stage.
         policy: the model with its dialect.
-        engine: generates with the model's weights.
+        engine: generates with the model's weights, here or on the recipe's cluster.
 
     Attributes:
         close: frees the agent's means, in the event loop it played in; None where it has none.
     """
 
-    def __init__(self, workshop: Workshop, stage: GRPOStage, policy: Policy, engine: Engine) -> None:
+    def __init__(self, workshop: Workshop, stage: GRPOStage, policy: Policy, engine: Engine | Published) -> None:
         self._workshop = workshop
         self._faults = stage.faults
-        sampling = Sampling(max_tokens=stage.max_tokens)
-        self._agent, self.close = model_player(workshop, stage, policy, engine, sampling)
+        self._player: Player | Fleet
+        self.close: Close | None = None
+        if isinstance(engine, Published):
+            self._player = engine.fleet
+        else:
+            self._player, self.close = model_player(workshop, stage, policy, engine, sampling_of(stage))
 
-    @contextmanager
-    def session(self, folder: Path, number: int) -> Iterator[Session]:
+    @asynccontextmanager
+    async def session(self, folder: Path, number: int) -> AsyncIterator[Session]:
         """Opens a step's journal; what an interrupted run left in it counts as played, or goes on.
 
         Args:
             folder: of the journal.
             number: of the step: the same task played in another step gets other seeds.
         """
+        gather(folder)
         journal = Journal(folder)
         seed = self._workshop.recipe.seed * 1_000_003 + number
-        harness = self._workshop.harness(journal, self._faults, seed=seed)
         try:
-            yield Session(harness, self._agent, *read_journal(folder))
+            async with self._rollouts(journal, seed) as rollout:
+                yield Session(rollout, *read_journal(folder))
         finally:
             journal.close()
+
+    @asynccontextmanager
+    async def _rollouts(self, journal: Journal, seed: int) -> AsyncIterator[Rollout]:
+        if isinstance(self._player, Fleet):
+            async with self._player.session(journal, seed) as rollout:
+                yield rollout
+        else:
+            harness = self._workshop.harness(journal, self._faults, seed=seed)
+            yield partial(harness.rollout, agent=self._player)
 
     def read(self, folder: Path) -> list[Episode]:
         """Episodes of an earlier step, by task and sample."""
@@ -67,9 +81,8 @@ class Session:
         tasks: played so far, by id.
     """
 
-    def __init__(self, harness: Harness, agent: Player, done: list[Episode], unfinished: list[Unfinished]) -> None:
-        self._harness = harness
-        self._agent = agent
+    def __init__(self, rollout: Rollout, done: list[Episode], unfinished: list[Unfinished]) -> None:
+        self._rollout = rollout
         self._done = {episode.id: episode for episode in done}
         self._unfinished = unfinished
         self.tasks: dict[str, Task] = {}
@@ -77,8 +90,8 @@ class Session:
     async def play(self, tasks: Sequence[Task], samples: int) -> list[Episode]:
         """Samples 0 to `samples` of every task, by task and sample; what is played already is not played again."""
         self.tasks |= {task.id: task for task in tasks}
-        episodes = await self._harness.rollout(
-            tasks, self._agent, samples=samples, done=self._done.values(), unfinished=self._unfinished
+        episodes = await self._rollout(
+            tasks=tasks, samples=samples, done=self._done.values(), unfinished=self._unfinished
         )
         self._done |= {episode.id: episode for episode in episodes}
         return episodes

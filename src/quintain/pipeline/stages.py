@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from quintain.agents.oracle import OracleAgent
+from quintain.cluster.fleet import Fleet
+from quintain.cluster.shards import gather
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
 from quintain.inference.endpoint_config import EndpointConfig
@@ -32,7 +34,7 @@ from quintain.pipeline.recover import recover
 from quintain.pipeline.run import StageFunction, read_manifest, write_json, write_text
 from quintain.pipeline.sheet import SHEET, evaluation_title, sheet
 from quintain.pipeline.workshop import Policy, Workshop
-from quintain.progress import progress
+from quintain.progress import progress, say
 from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
 
 
@@ -181,10 +183,12 @@ def headline(summary: EvalSummary) -> str:
 
 
 def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Policy, folder: Path) -> list[Episode]:
-    """Plays a stage's pool with a model through the recipe's engine."""
+    """Plays a stage's pool with a model, through the recipe's engine or on its cluster."""
     from quintain.pipeline.programs import model_player
 
     grammars = _grammars(workshop, policy) if stage.sampling.grammar else None
+    if workshop.recipe.cluster is not None:
+        return _play_on_cluster(workshop, stage, folder)
     engine = make_engine(workshop.recipe, policy, grammars)
     try:
         agent, close = model_player(workshop, stage, policy, engine, stage.sampling.sampling())
@@ -193,12 +197,23 @@ def play_policy(workshop: Workshop, stage: RolloutStage | EvalStage, policy: Pol
         engine.close()
 
 
+def _play_on_cluster(workshop: Workshop, stage: RolloutStage | EvalStage, folder: Path) -> list[Episode]:
+    from quintain.pipeline.fleets import make_fleet
+
+    fleet = make_fleet(workshop, stage)
+    try:
+        episodes = play(workshop, stage, fleet, folder)
+        say(f"{stage.name}: engines idle {fleet.load().idle:.0%} of their time")
+        return episodes
+    finally:
+        fleet.close()
+
+
 def _grammars(workshop: Workshop, policy: Policy) -> Any:
     """The means to keep turns well-formed; compiles the tools' grammar, so that one that can't be had is said now."""
-    from quintain.inference.constraint import Grammars
     from quintain.inference.grammar import turn_grammar
 
-    grammars = Grammars(policy.tokenizer, policy.model.get_output_embeddings().out_features, policy.dialect.stop)
+    grammars = policy.grammars()
     for one in workshop.worlds.values():
         grammars.begin(turn_grammar(policy.dialect.id, one.toolset()))  # of the tools all tasks share
     return grammars
@@ -217,7 +232,7 @@ def play_endpoint(workshop: Workshop, stage: EvalStage, endpoint: EndpointConfig
 def play(
     workshop: Workshop,
     stage: RolloutStage | EvalStage,
-    agent: Player,
+    player: Player | Fleet,
     folder: Path,
     *,
     dialect: str | None = None,
@@ -228,12 +243,13 @@ def play(
     Args:
         workshop: of the run.
         stage: which pool, how many samples, which faults.
-        agent: who decides.
+        player: who decides, or the workers that play.
         folder: of the stage.
         dialect: digest of the dialect to record; None for the recipe's.
         close: frees what the agent took, in the event loop that it ran in.
     """
     tasks = stage_tasks(workshop, stage)
+    gather(folder / "journal")
     journal = Journal(folder / "journal")
     finished, unfinished = read_journal(journal.folder)
     wins = 0
@@ -245,10 +261,12 @@ def play(
             advance(1, f"{wins} succeed")
 
         async def rollout() -> list[Episode]:
+            more: Any = {"samples": stage.samples, "done": finished, "unfinished": unfinished, "on_episode": count}
             try:
-                return await workshop.harness(journal, stage.faults, dialect).rollout(
-                    tasks, agent, samples=stage.samples, done=finished, unfinished=unfinished, on_episode=count
-                )
+                if not isinstance(player, Fleet):
+                    return await workshop.harness(journal, stage.faults, dialect).rollout(tasks, player, **more)
+                async with player.session(journal, workshop.recipe.seed) as play_there:
+                    return await play_there(tasks, **more)
             finally:
                 if close is not None:
                     await close()

@@ -47,6 +47,16 @@ class Policy:
     tokenizer: Any
     dialect: Dialect
 
+    def grammars(self) -> Any:
+        """The means to keep its turns well-formed.
+
+        Raises:
+            InputError: llguidance is missing.
+        """
+        from quintain.inference.constraint import Grammars
+
+        return Grammars(self.tokenizer, self.model.get_output_embeddings().out_features, self.dialect.stop)
+
 
 class Workshop:
     """Makes things once and hands them to the stages.

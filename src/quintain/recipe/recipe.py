@@ -15,6 +15,7 @@ from quintain.recipe.errors import explain, numbers
 from quintain.recipe.stage_kinds import TRAINING, AnyStage
 from quintain.recipe.tables import (
     BudgetSection,
+    ClusterSection,
     EngineSection,
     FaultsSection,
     ModelSection,
@@ -68,6 +69,8 @@ class Recipe(Section):
     """None is the desk, unless there are `worlds`."""
     worlds: dict[str, WorldEntry] = {}
     """Several worlds, by the name their tasks spell."""
+    cluster: ClusterSection | None = None
+    """None plays in this process."""
     budget: BudgetSection = BudgetSection()  # type: ignore[call-arg]
     faults: dict[Name, FaultsSection] = {}
     programs: dict[Name, ProgramSection] = {}

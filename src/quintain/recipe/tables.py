@@ -49,6 +49,16 @@ class EngineSection(Section):
         return self
 
 
+class ClusterSection(Section):
+    """`[cluster]`: episodes are played by workers on a Ray cluster, each with an engine of its own."""
+
+    workers: int = Field(ge=1)
+    cpus_per_worker: float = Field(1.0, gt=0)
+    gpus_per_worker: float = Field(0.0, ge=0)
+    episodes_per_worker: int = Field(16, ge=1)
+    """Most episodes at once on one worker; the recipe's `concurrency` bounds those on all of them."""
+
+
 class ProbeSection(Section):
     """`[[world.probes]]`: a call whose result shows what a tool's results look like, for `tools.lock`."""
 
