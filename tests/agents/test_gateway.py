@@ -393,6 +393,35 @@ async def test_a_command_line_gets_the_task_and_says_the_answer(compact, tmp_pat
     assert "How much are two teas?" in compact.codec.decode(engine.asked[0])
 
 
+STUBBORN = f"""
+import contextlib, os, pathlib, subprocess, sys, time
+pathlib.Path("pids").write_text(f"{{os.getpid()}} {{subprocess.Popen(['sleep', '600']).pid}}")
+sys.stdin = open("task")
+for _ in range(2):
+    with contextlib.suppress(Exception):
+        exec({SCRIPT!r})
+    sys.stdin = open("task")
+time.sleep(600)
+"""
+
+
+async def test_a_command_line_that_goes_on_past_its_budget_is_ended_with_all_it_started(compact, tmp_path):
+    (tmp_path / "task").write_text(TASK.prompt)
+    engine = Scripted(compact, say("6"))
+    command = Command([sys.executable, "-c", STUBBORN], tmp_path)
+    episode = await play(engine, compact, command, budget=Budget(turns=1))
+    assert (episode.outcome, len(engine.made)) == (Outcome("limit", "turns"), 1)
+    for pid in map(int, (tmp_path / "pids").read_text().split()):
+        while running(pid):  # a killed process ends when it is next scheduled; the test's own limit bounds the wait
+            await asyncio.sleep(0.01)
+
+
+def running(pid: int) -> bool:
+    """Whether a process still computes; one that nobody has waited for yet does not."""
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
 @pytest.mark.parametrize(
     ("words", "detail"),
     [
