@@ -187,8 +187,9 @@ class Bench:
         self.stage = next(stage for stage in self.recipe.stages if isinstance(stage, GRPOStage))
         workshop = Workshop(self.recipe, RECIPE.parent, folder)
         self.pool = workshop.pool(self.stage.pool)
-        self.toolset = workshop.world().toolset()
-        self.instructions = workshop.world_class.instructions
+        self.world = workshop.only_world("this benchmark")
+        self.toolset = self.world.toolset()
+        self.instructions = self.world.world_class.instructions
         self.common = {
             "model": str(model),
             "learning_rate": self.stage.train.learning_rate,
@@ -217,7 +218,7 @@ class Bench:
             "part": "speed",
             "seed": number,
             "dialect": name,
-            "world": self.recipe.world.world,
+            "world": self.world.section.world,
             "tasks": str(self.folder / "tasks.jsonl"),
             "system": text.removeprefix("<|im_start|>system\n").partition("<|im_end|>")[0],
             "prompts": [prompt(task) for task in tasks],

@@ -165,7 +165,8 @@ def test_a_call_that_hangs_is_given_up_and_the_state_before_it_comes_back(ladder
 
     async def play():
         workshop = Workshop(load_recipe(ladder), ladder.parent, ladder.parent)
-        world = WorldServer(workshop, workshop.pools.sample())
+        (one,) = workshop.worlds.values()
+        world = WorldServer(one, workshop.pools.sample(one.name))
         async with world.alone(), Client(world.server()) as client:
             return [await climb(client), await climb(client, 7), await climb(client)]
 
