@@ -143,7 +143,7 @@ def idle(folder: Path, model: Path, steps: int, ahead: int) -> Idle:
     rows = [json.loads(line) for line in (folder / "grpo" / "metrics.jsonl").read_text().splitlines()][1:]
     waited, trained = (sum(row[f"{name}_seconds"] for row in rows) for name in ("rollout", "training"))
     engines = sum(row["engine_idle"] for row in rows) / len(rows)
-    return Idle(waited / (waited + trained), engines, max(row["staleness"] for row in rows))
+    return Idle(waited / (waited + trained), engines, max(row.get("staleness", 0) for row in rows))
 
 
 def main() -> None:
