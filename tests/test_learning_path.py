@@ -87,7 +87,7 @@ def walk(steps: tuple[str, ...], base: str) -> None:
         assert list(Path("runs/learn-rl/rl/sheets").glob("*.md")), "a person has something to read"
 
 
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("steps", PARTS, ids=" ".join)
 def test_the_path_runs_as_it_stands(steps, reader, monkeypatch, model_folder):
     monkeypatch.setenv("LEARN_MODEL", str(model_folder))
