@@ -12,9 +12,14 @@ passages of another source (the standard library; reviews), and the desk's quest
 - truncated: the first or the last 60 %;
 - paraphrased: three words of ten replaced by others and the halves swapped; for the desk, another of its wordings.
 
-Recall is the share of leaks found with the right task named. False positives are the share of clean documents with any
-finding; beside it the share of the rest of the passages' own source, which repeats itself in other words, and for the
-desk the share of its training tasks' prompts. Speed is CPU time, tokens and look-up included.
+Recall is the share of leaks found with the right task named. What is left of a short question may hold no name any
+more ("What is the currency"): nothing tells it from a piece of a training question, so beside the recall of all leaks
+of the desk stands that of those in which every name and value that fills the question's wording is still whole, and
+which are no piece of the sentence that states the fact.
+False positives are the share of clean documents with any finding; beside it the share of the rest of the passages' own
+source, which repeats itself in other words, and for the desk the share of its training tasks' prompts, of the documents
+about what the tasks ask for, and of sentences that state it ("the currency of Palau is the US Dollar"). Speed is CPU
+time, tokens and look-up included.
 """
 
 from __future__ import annotations
@@ -38,6 +43,7 @@ from quintain.curation.contamination import Item, Scanner
 from quintain.curation.leak_index import LeakIndex
 from quintain.interface.tasks import Task
 from quintain.pipeline.reporting import machine
+from quintain.worlds.desk import Desk
 from quintain.worlds.desk.phrases import QUESTIONS
 from quintain.worlds.desk.tasks import generate
 
@@ -156,17 +162,43 @@ def _replaced(parts: list[str], rng: random.Random, vocabulary: list[str]) -> li
     return other[len(other) // 2 :] + other[: len(other) // 2]
 
 
+def filled(task: Task) -> tuple[str, dict[str, str]]:
+    """The wording of a question of the desk, and what fills it."""
+    for wording in sorted(QUESTIONS[task.template][_language(task)], key=len, reverse=True):  # a name takes anything
+        names = re.findall(r"\{(\w)\}", wording)
+        pattern = re.escape(wording).replace(r"\{q\}", "(是什么|是多少)")
+        match = re.fullmatch(re.sub(r"\\\{\w\\\}", "(.+?)", pattern), task.prompt)
+        if match:
+            return wording, dict(zip(names, match.groups(), strict=True))
+    return "", {}
+
+
+def _language(task: Task) -> str:
+    return "zh" if "lang:zh" in task.tags else "en"
+
+
 def reworded(task: Task, rng: random.Random) -> str | None:
     """The same question in another of the desk's wordings."""
-    language = "zh" if "lang:zh" in task.tags else "en"
-    for wording in QUESTIONS[task.template][language]:
-        names = re.findall(r"\{(\w)\}", wording)
-        match = re.fullmatch(re.sub(r"\\\{\w\\\}", "(.+?)", re.escape(wording)), task.prompt)
-        if match:
-            words = {"q": "是什么"} | dict(zip(names, match.groups(), strict=True))
-            others = [one for one in QUESTIONS[task.template][language] if one != wording]
-            return rng.choice(others).format(**words)
-    return None
+    wording, words = filled(task)
+    others = [one for one in QUESTIONS[task.template][_language(task)] if one != wording]
+    return rng.choice(others).format(**{"q": "是什么", **words}) if wording else None
+
+
+def whole(task: Task, text: str) -> bool:
+    """Whether a piece of a question of the desk still holds all that fills its wording, and states nothing."""
+    if task.world != "desk":
+        return True
+    held = all(one in text for name, one in filled(task)[1].items() if name != "q")
+    return held and text not in statement(task)
+
+
+def statement(task: Task) -> str:
+    """The sentence that states what a task asks for, in the words of the question; "" for questions of other forms."""
+    words = filled(task)[1]
+    if set(words) - {"q"} != {"x", "a"}:
+        return ""
+    said = {"en": "The {x} of {a} is {answer}.", "zh": "{a}的{x}是{answer}。"}[_language(task)]
+    return said.format(**words, answer=task.answer.get("text") or task.answer.get("number") or "unknown")
 
 
 def planted(text: str, leaked: str, rng: random.Random) -> str:
@@ -184,7 +216,10 @@ def recall(scanner: Scanner, tasks: Sequence[Task], found: list[str], rng: rando
         leaks = [(task, text) for task in tasks if (text := leak(kind, task, rng, vocabulary)) is not None]
         items = [Item(task.id, planted(rng.choice(found), text, rng)) for task, text in leaks]
         named = {one.where for one in scanner.scan(items) if one.where == one.task}
+        held = {task.id for task, text in leaks if whole(task, text)}
         rows[kind] = {"leaks": len(items), "recall": len(named) / len(items) if items else None}
+        if len(held) < len(items):
+            rows[kind] |= {"whole": len(held), "recall_whole": len(named & held) / len(held) if held else None}
     return rows
 
 
@@ -216,6 +251,8 @@ def measure(
     row["corpus"] = mistakes(scanner, clean)
     if siblings:
         row["siblings"] = mistakes(scanner, [task.prompt for task in siblings])
+        row["subjects"] = mistakes(scanner, [f"{title}. {text}" for title, text in Desk.corpus("eval", [language])])
+        row["statements"] = mistakes(scanner, [one for task in tasks if (one := statement(task))])
     if same:
         row["same_source"] = mistakes(scanner, without(same, tasks))
     row["mb_per_second"] = speed(scanner.index, clean)
@@ -229,11 +266,12 @@ def show(name: str, row: dict[str, Any]) -> None:
         f", {row['same_source']['false_positives']:.4f} in the tasks' own source" if "same_source" in row else "",
         end="",
     )
-    print(f", {row['siblings']['false_positives']:.4f} of siblings" if "siblings" in row else "")
+    for name in ("siblings", "subjects", "statements"):
+        print(f", {row[name]['false_positives']:.4f} of {name}" if name in row else "", end="")
+    print()
     for kind, one in row["recall"].items():
-        print(
-            f"  {kind:16}{one['recall'] if one['recall'] is None else round(one['recall'], 3)!s:>8} of {one['leaks']}"
-        )
+        figures = [(one["recall"], one["leaks"])] + ([(one["recall_whole"], one["whole"])] if "whole" in one else [])
+        print(f"  {kind:16}" + "; of the whole ones ".join(f"{recall} of {leaks}" for recall, leaks in figures))
 
 
 def main() -> None:

@@ -130,3 +130,62 @@ def test_a_stream_is_read_as_it_comes_and_findings_keep_its_order():
 
 def test_no_pool_finds_nothing():
     assert scan(PROMPT, []) == {}
+
+
+ASKED = {
+    "en": ("What is the currency of Palau?", "What is the capital of Chad?", "What is the currency of Nepal?"),
+    "zh": ("帕劳的货币是什么？", "乍得的首都是什么？", "尼泊尔的货币是什么？"),
+}
+TRAINED = {
+    "en": [
+        f"What is the {what} of {of}?" for what in ("currency", "capital") for of in ("Peru", "Oman", "Togo", "Fiji")
+    ],
+    "zh": [f"{of}的{what}是什么？" for what in ("货币", "首都") for of in ("秘鲁", "阿曼", "多哥", "斐济")],
+}
+
+
+def short(language: str, text: str) -> dict[str, str]:
+    pool, siblings = (
+        [Task(f"{name}-{n}", "desk", one, template="fact", cluster=one) for n, one in enumerate(asked)]
+        for name, asked in (("eval", ASKED[language]), ("train", TRAINED[language]))
+    )
+    return scan(inside(text), pool, siblings)
+
+
+@pytest.mark.parametrize(
+    ("language", "leak"),
+    [
+        ("en", "of Palau? What is the currency"),
+        ("en", "Palau? the currency of What is"),
+        ("zh", "是什么？帕劳的货币"),
+        ("zh", "劳的货币是什么？帕"),
+    ],
+)
+def test_a_short_question_is_found_in_any_order_of_its_pieces(language, leak):
+    assert short(language, leak) == {"eval-0": "overlap"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("the currency of Palau?", {"eval-0": "verbatim run"}),
+        ("the currency of Palau is the US Dollar.", {}),
+        ("of Palau?", {}),
+        ("What is the currency", {}),
+        ("What is the currency of Peru?", {}),
+        ("The currency: US Dollar. What Palau is, the rest of us know.", {}),
+    ],
+)
+def test_a_question_cut_short_is_found_by_its_names_and_its_end_but_the_fact_is_none(text, found):
+    assert short("en", text) == found
+
+
+def test_what_could_begin_a_statement_is_not_taken_for_a_question():
+    assert short("zh", "帕劳的货币是美元。") == {}
+    assert short("zh", "帕劳的货币") == {}
+
+
+def test_a_question_of_three_words_is_found_as_a_whole_item_only():
+    pool = [Task("who", "desk", "Who is Bo?")]
+    assert scan(inside("Who is Bo?"), pool) == {}
+    assert scan("Who is Bo?", pool) == {"who": "same text"}

@@ -8,6 +8,9 @@ Four signs, each a reason of its own in the verdict:
 - `overlap`: in one stretch of the item, the weighed share of a task's runs of 2 tokens is high. The stretch is
   found by runs of 5 tokens with numbers masked; order, numbers, and missing parts change the share little.
 
+Questions of fewer than 16 words are also found by their names alone, in another order or cut short (`short_questions`);
+the signs are then `overlap` and `verbatim run`.
+
 Template wording weighs nothing (`leak_index`), so siblings of one template are not taken for leaks.
 """
 
@@ -19,9 +22,10 @@ from typing import Literal
 
 import numpy as np
 
-from quintain.curation.leak_index import PAIR, SEED, LeakIndex, Part
+from quintain.curation.leak_index import PAIR, SEED, Inverted, LeakIndex, Part
 from quintain.curation.pools import Manifest, plain
-from quintain.curation.tokens import Tokens, grams, tokenize
+from quintain.curation.short_questions import in_another_order, longest_cut
+from quintain.curation.tokens import Positions, Tokens, grams, tokenize
 
 Reason = Literal["canary", "same text", "verbatim run", "overlap"]
 
@@ -118,34 +122,38 @@ class Scanner:
 
     def _overlaps(self, items: list[Item]) -> Iterator[Finding]:
         tokens = tokenize([item.text for item in items])
-        for number, first, last in _stretches(tokens, self.index):
-            part = self.index.parts[number]
-            text = int(tokens.text_of(np.array([first]))[0])
-            slack = max(SEED, part.length - (last - first))  # for wording, and for pieces of a reordered text
-            begin = max(int(tokens.bounds[text]), first - slack)
-            end = min(int(tokens.bounds[text + 1]), last + SEED + slack)
-            found = _compare(part, tokens, begin, end)
-            if found is not None:
-                reason, share = found
-                stretch = tokens.excerpt(begin, end - 1)
-                yield Finding(items[text].where, part.pool, part.task.id, part.field, reason, share, stretch, part.text)
+        reach = self.index.reach
+        by_seeds = _stretches(tokens, self.index.seeds, SEED, reach, WORTH_A_LOOK)
+        by_name = _stretches(tokens, self.index.names[1], 1, reach, STRICT)
+        by_pair = _stretches(tokens, self.index.names[PAIR], PAIR, reach, WORTH_A_LOOK)  # a cut may have parted some
+        for compare, stretches in ((_compare, by_seeds), (_compare_short, by_name), (_compare_short, by_pair)):
+            for number, first, last in stretches:
+                part = self.index.parts[number]
+                text = int(tokens.text_of(np.array([first]))[0])
+                slack = max(SEED, part.length - (last - first))  # for wording, and for pieces of a reordered text
+                begin = max(int(tokens.bounds[text]), first - slack)
+                end = min(int(tokens.bounds[text + 1]), last + SEED + slack)
+                found = compare(part, tokens, begin, end)
+                if found is not None:
+                    known = (items[text].where, part.pool, part.task.id, part.field, *found)
+                    yield Finding(*known, tokens.excerpt(begin, end - 1), part.text)
 
 
-def _stretches(tokens: Tokens, index: LeakIndex) -> Iterator[tuple[int, int, int]]:
-    """Part, first and last run of every stretch of a text in which enough runs of a part's lie close together."""
-    at, part, share = index.lookup(grams(tokens.masked, SEED))
+def _stretches(
+    tokens: Tokens, index: Inverted, n: int, reach: Positions, least: float
+) -> Iterator[tuple[int, int, int]]:
+    """Part, first and last run of n of every stretch of a text in which enough of a part's lie close together."""
+    at, part, share = index.lookup(grams(tokens.masked, n))
     text = tokens.text_of(at)
-    within = text == tokens.text_of(at + SEED - 1)
+    within = text == tokens.text_of(at + n - 1)
     order = np.lexsort((at[within], part[within], text[within]))
     at, part, share, text = (one[within][order] for one in (at, part, share, text))
     if not len(at):
         return
-    begins = np.concatenate(
-        ([True], (np.diff(text) != 0) | (np.diff(part) != 0) | (np.diff(at) > index.reach[part[1:]]))
-    )
+    begins = np.concatenate(([True], (np.diff(text) != 0) | (np.diff(part) != 0) | (np.diff(at) > reach[part[1:]])))
     first = np.flatnonzero(begins)
     last = np.concatenate((first[1:], [len(at)])) - 1
-    worth = np.add.reduceat(share, first) >= WORTH_A_LOOK
+    worth = np.add.reduceat(share, first) >= least
     yield from zip(part[first[worth]].tolist(), at[first[worth]].tolist(), at[last[worth]].tolist(), strict=True)
 
 
@@ -157,6 +165,18 @@ def _compare(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, 
     if not part.long.isdisjoint(grams(tokens.raw[begin:end], part.run).tolist()):
         return "verbatim run", round(share, 3)
     return ("overlap", round(share, 3)) if share >= needed(part) else None
+
+
+def _compare_short(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, float] | None:
+    """The same for a stretch that holds all names of a short question."""
+    assert part.short is not None
+    if in_another_order(part.short, tokens.masked[begin:end].tolist()):
+        return "overlap", 1.0
+    mark = part.short.end
+    cut = longest_cut(
+        part.short, tokens.raw[begin:end].tolist(), lambda at: mark in tokens.excerpt(begin + at, begin + at)
+    )
+    return ("verbatim run", round(cut / part.length, 3)) if cut else None
 
 
 def needed(part: Part) -> float:

@@ -4,7 +4,7 @@ The design follows `decon` (allenai/decon, `doc/simple.md`): an inverted index o
 while the corpus streams past; runs weighed by inverse document frequency; short texts need a fuller match.
 What differs: documents are counted by *cluster*, and a run that tasks of several clusters share **within one
 template** is the template's wording and weighs nothing. Tasks made by one template share their wording by
-design, in training and in evaluation.
+design, in training and in evaluation. Short texts have an index of single tokens beside it (`short_questions`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from quintain.curation.tokens import Hashes, Positions, grams, tokenize
+from quintain.curation.short_questions import ShortQuestion, short_question
+from quintain.curation.tokens import NUMBER, Hashes, Positions, grams, tokenize
 from quintain.interface.tasks import Task
 
 SEED = 5
@@ -57,6 +58,11 @@ class Part:
         run: tokens of a verbatim run that is a leak by itself.
         long: hashes of its runs of that length that hold content.
         whole: nearly all of it is wording, so only a full match counts.
+        names: shares of what tells a short text from others of its template: its single tokens that are not wording or,
+            where there are none (names of common characters), its pairs of tokens.
+        name_tokens: tokens of one of them, 1 or 2.
+        rarest: its rarest token with the share 1, where a cut could part all of its names.
+        short: how a short text is compared beside its runs; None for others.
     """
 
     task: Task
@@ -71,29 +77,21 @@ class Part:
     run: int
     long: frozenset[int]
     whole: bool
+    names: Weights
+    name_tokens: int
+    rarest: Weights
+    short: ShortQuestion | None
 
 
-class LeakIndex:
-    """Inverted index from runs of 5 tokens to the parts that hold them.
+class Inverted:
+    """From hashes to the parts that hold them.
 
     Args:
-        pools: tasks by the name of their pool.
-        siblings: other tasks the same generator made, for training: they show what is a template's wording.
-
-    Attributes:
-        pools: as given.
-        parts: every indexed text.
+        weights: for every part, its hashes with their shares.
     """
 
-    def __init__(self, pools: Mapping[str, Sequence[Task]], siblings: Sequence[Task] = ()) -> None:
-        self.pools = pools
-        sources = [_Source(task, pool, *text) for pool in pools for task in pools[pool] for text in _texts(task)]
-        others = [_Source(task, "", "prompt", task.prompt) for task in siblings]
-        self.parts = _parts(sources + others)[: len(sources)]
-        rows = sorted(
-            (run, number, share) for number, part in enumerate(self.parts) for run, share in part.seeds.items()
-        )
-        self.reach = np.array([part.length for part in self.parts], np.int64)
+    def __init__(self, weights: Sequence[Weights]) -> None:
+        rows = sorted((run, number, share) for number, one in enumerate(weights) for run, share in one.items())
         self._part = np.array([row[1] for row in rows], np.int64)
         self._share = np.array([row[2] for row in rows], np.float64)
         hashes = np.array([row[0] for row in rows], np.uint64)
@@ -105,10 +103,10 @@ class LeakIndex:
         self._table[self._keys >> self._shift] = True
 
     def lookup(self, hashes: Hashes) -> tuple[Positions, Positions, NDArray[np.float64]]:
-        """Where a sequence of hashes of 5 tokens meets the index.
+        """Where a sequence of hashes meets the index.
 
         Returns:
-            position in the sequence, number of the part, and the run's share of that part, a row per pair `[H]`.
+            position in the sequence, number of the part, and the hash's share of that part, a row per pair `[H]`.
         """
         at = np.flatnonzero(self._table[hashes >> self._shift])
         slot = np.searchsorted(self._keys, hashes[at])
@@ -118,6 +116,34 @@ class LeakIndex:
         begins = np.cumsum(counts) - counts
         rows = np.repeat(self._first[slot] - begins, counts) + np.arange(counts.sum())
         return np.repeat(at, counts), self._part[rows], self._share[rows]
+
+
+class LeakIndex:
+    """Where the parts of pools may stand in a text.
+
+    Args:
+        pools: tasks by the name of their pool.
+        siblings: other tasks the same generator made, for training: they show what is a template's wording.
+
+    Attributes:
+        pools: as given.
+        parts: every indexed text.
+        reach: tokens of each part.
+        seeds: the parts by their runs of 5 tokens.
+        names: short parts by their names of 1 and of 2 tokens.
+    """
+
+    def __init__(self, pools: Mapping[str, Sequence[Task]], siblings: Sequence[Task] = ()) -> None:
+        self.pools = pools
+        sources = [_Source(task, pool, *text) for pool in pools for task in pools[pool] for text in _texts(task)]
+        others = [_Source(task, "", "prompt", task.prompt) for task in siblings]
+        self.parts = _parts(sources + others)[: len(sources)]
+        self.reach = np.array([part.length for part in self.parts], np.int64)
+        self.seeds = Inverted([part.seeds for part in self.parts])
+        self.names = {
+            1: Inverted([part.names if part.name_tokens == 1 else part.rarest for part in self.parts]),
+            PAIR: Inverted([part.names if part.name_tokens == PAIR else {} for part in self.parts]),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +160,29 @@ def _parts(sources: Sequence[_Source]) -> list[Part]:
     masked = [tokens.masked[first:last] for first, last in spans]
     _, seeds, whole = _weigh([grams(one, SEED).tolist() for one in masked], sources)
     pairs, content, _ = _weigh([grams(one, PAIR).tolist() for one in masked], sources)
+    singles, own_singles, _ = _weigh([grams(one, 1).tolist() for one in masked], sources, least_content=0.0)
+    names = {1: own_singles, PAIR: _weigh([grams(one, PAIR).tolist() for one in masked], sources, least_content=0.0)[1]}
+    number_only = {n: set(grams(np.full(n, NUMBER), n).tolist()) for n in names}
     parts = []
     for number, (first, last) in enumerate(spans):
         source, words = sources[number], float(tokens.words[first:last].sum())
         run = _run_tokens(last - first, words)
         long = _long_runs(tokens.raw[first:last], masked[number], {} if whole[number] else seeds[number], run)
         found = (last - first, words, pairs[number], content[number], seeds[number], run, long, whole[number])
-        parts.append(Part(source.task, source.pool, source.field, source.text, *found))
+        own = {n: _without(one[number], number_only[n]) for n, one in names.items()} if words < HALVED_FROM else {}
+        size = next((n for n, one in own.items() if one), 0)
+        places = np.flatnonzero(np.isin(grams(masked[number], size), list(own[size]))).tolist() if size else []
+        rarest = {max(singles[number], key=singles[number].__getitem__): 1.0} if size == PAIR else {}
+        short = short_question(source.text, tokens.raw[first:last].tolist(), masked[number].tolist(), places, size)
+        named: tuple[Weights, int, Weights, ShortQuestion | None] = ({}, 0, {}, None)
+        if short is not None:
+            named = (own[size], size, rarest, short)
+        parts.append(Part(source.task, source.pool, source.field, source.text, *found, *named))
     return parts
 
 
 def _weigh(
-    runs: Sequence[Sequence[int]], sources: Sequence[_Source]
+    runs: Sequence[Sequence[int]], sources: Sequence[_Source], least_content: float = LEAST_CONTENT
 ) -> tuple[list[Weights], list[Weights], list[bool]]:
     """Shares of every text's runs, of its runs that are not wording, and which texts are nearly all wording."""
     tasks = [source.task for source in sources]
@@ -157,10 +194,14 @@ def _weigh(
     for found, task in zip(runs, tasks, strict=True):
         weights = {run: math.log1p(total / clusters[run]) for run in found}
         own = {run: weight for run, weight in weights.items() if by_template[run, task.template] < WORDING}
-        whole.append(len(own) < LEAST_CONTENT * len(weights))
+        whole.append(len(own) < least_content * len(weights))
         shares.append(_shares(weights))
         content.append(shares[-1] if whole[-1] else _shares(own))
     return shares, content, whole
+
+
+def _without(weights: Weights, left_out: set[int]) -> Weights:
+    return _shares({run: weight for run, weight in weights.items() if run not in left_out})
 
 
 def _shares(weights: Weights) -> Weights:

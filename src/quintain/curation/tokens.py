@@ -25,7 +25,7 @@ _ASSIGNED = 0x33480
 _SOLO, _DIGIT, _MARK = np.uint32(1 << 31), np.uint32(1 << 30), np.uint32(1 << 29)
 _LETTER = np.uint64((1 << 29) - 1)
 _BASE = 0x9E3779B97F4A7C15
-_NUMBER = np.uint64(0xD6E8FEB86659FD93)
+NUMBER = np.uint64(0xD6E8FEB86659FD93)
 """What every number is masked with."""
 _SEPARATOR = "\n"
 
@@ -83,7 +83,7 @@ def tokenize(texts: Sequence[str]) -> Tokens:
     kept[:1] = True
     kept[first[:-1][first[:-1] < len(starts)]] = True
     bounds = np.concatenate(([0], np.cumsum(kept)))[first]
-    masked = np.where(number, _NUMBER, raw)
+    masked = np.where(number, NUMBER, raw)
     words = np.where(values[starts] < _SOLO, 1.0, 0.5)  # a Chinese word has about two characters
     return Tokens(joined, places, starts[kept], raw[kept], masked[kept], words[kept], bounds)
 
