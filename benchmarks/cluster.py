@@ -110,7 +110,8 @@ async def throughput(model: Path, folder: Path, rounds: int) -> dict[int, list[f
 
     found: dict[int, list[float]] = {1: [], 2: []}
     fleets = {
-        workers: Fleet(MakeKit(model), Placement(workers, episodes=PLACES), counting_interface()) for workers in found
+        workers: Fleet(MakeKit(model), Placement(workers, cpus=0.5, episodes=PLACES), counting_interface())
+        for workers in found
     }
     for workers, fleet in fleets.items():
         while len(fleet.pids) < workers:
