@@ -157,6 +157,7 @@ def main() -> None:
     from tiny import save_tiny
 
     os.environ["COUNTING_SECONDS"] = str(SECONDS)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # what workers import
     found: dict[str, list[Idle]] = {"synchronous": [], "one step ahead": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
