@@ -15,6 +15,8 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 VERSIONS = [one.rsplit(" ", 1)[1] for one in PROJECT["classifiers"] if "Python :: 3." in one]
+HEAVY = {"vllm", "verifiers"}
+"""Extras that take minutes to work out, and gigabytes; both are tried by hand as their pages say."""
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 
 
@@ -61,7 +63,7 @@ def test_the_wheel_installs_alone_and_runs(built, tmp_path, version):
     assert "pip install 'quintain[quickstart]'" in lacking.stderr
 
 
-@pytest.mark.parametrize("extra", sorted(set(PROJECT["optional-dependencies"]) - {"dev"}))
+@pytest.mark.parametrize("extra", sorted(set(PROJECT["optional-dependencies"]) - {"dev"} - HEAVY))
 def test_each_extra_can_be_had_alone(built, extra):
     wanted = f"quintain[{extra}] @ {wheel_of(built).as_uri()}"
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", wanted]

@@ -16,7 +16,7 @@ from quintain.harness.loop import Harness
 from quintain.interface.generation import Engine, Load
 from quintain.interface.lock import compare_specs
 from quintain.interface.tasks import Task
-from quintain.interface.view import Player
+from quintain.interface.view import Player, Program
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +113,12 @@ class Worker:
             story: what another worker recorded of it before it was lost; the episode goes on from there.
         """
         harness = self._harness(session).of(task)
-        if story is None:
-            await harness.run(task, self._kit.agent, sample=sample)
+        agent = self._kit.agent
+        if story is None or isinstance(agent, Program):  # what a program had in mind went with its process
+            await harness.run(task, agent, sample=sample)
         else:
             assert harness.journal is not None
-            unfinished = unfinished_of(harness.journal.take(story))
-            await harness.resume(unfinished, task, self._kit.agent)
+            await harness.resume(unfinished_of(harness.journal.take(story)), task, agent)
         return await self.load()
 
     async def update(self, weights: bytes, version: int) -> int:
