@@ -310,12 +310,13 @@ def test_both_languages_of_a_page_lead_to_each_other(page):
 def test_every_page_begins_an_entry_of_an_index_of_its_language_which_is_the_sites_navigation():
     indexes = {name: DOCS / name for name in ("README.md", "README.zh.md", "api/README.md")}
     entry = re.compile(r"^(?:-|\d\.) \[[^\]]+\]\(([^)#]+\.md)\)", re.MULTILINE)
-    listed = {
+    listed = [
         (index.parent / target).resolve()
         for name, index in indexes.items()
         for target in entry.findall(index.read_text(encoding="utf-8"))
         if target.endswith(".zh.md") == name.endswith(".zh.md")
-    }
+    ]
+    assert len(listed) == len(set(listed)), "an entry stands twice"
     assert [name_of(page) for page in PAGES if page not in {*listed, *indexes.values()}] == []
 
 
