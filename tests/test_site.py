@@ -46,7 +46,7 @@ def test_a_link_to_nothing_and_an_asset_from_elsewhere_are_found(tmp_path):
 def test_the_reference_holds_every_public_name_with_its_docstring(site):
     page = (site / "docs" / "api" / "quintain.html").read_text(encoding="utf-8")
     assert [name for name in quintain.__all__ if f'id="quintain.{name}"' not in page] == []
-    assert "One task&#39;s" in page or "One thing to do in a world" in page
+    assert "One thing to do in a world" in page
 
 
 @pytest.mark.parametrize(
