@@ -91,7 +91,14 @@ sampling = {{ max_tokens = 12 }}
 """
 
 
+def forget() -> None:
+    """Makes the next import of the two worlds read their files."""
+    for module in ("counter", "picker"):
+        sys.modules.pop(module, None)
+
+
 def write(home: Path, model: Path) -> Path:
+    forget()  # another test's worlds may have the same names
     home.mkdir(exist_ok=True)
     shutil.copy(Path(__file__).parent / "counter.py", home)
     picker = (Path(__file__).parent / "picker.py").read_text(encoding="utf-8")
@@ -105,8 +112,7 @@ def write(home: Path, model: Path) -> Path:
 def mixed(tmp_path, model_folder):
     """A recipe of two worlds that lie beside it."""
     yield write(tmp_path / "home", model_folder)
-    for module in ("counter", "picker"):
-        sys.modules.pop(module, None)
+    forget()
 
 
 @pytest.fixture(scope="module")
@@ -114,8 +120,7 @@ def done(tmp_path_factory, model_folder):
     """A finished run of it; read-only by convention."""
     path = write(tmp_path_factory.mktemp("mixed"), model_folder)
     run(path, path.parent / "run")
-    for module in ("counter", "picker"):
-        sys.modules.pop(module, None)
+    forget()
     return path.parent / "run"
 
 
