@@ -124,12 +124,10 @@ class Scanner:
         tokens = tokenize([item.text for item in items])
         reach = self.index.reach
         by_seeds = _stretches(tokens, self.index.seeds, SEED, reach, WORTH_A_LOOK)
-        by_name = _stretches(tokens, self.index.names[1], 1, reach, STRICT)
-        by_pair = _stretches(tokens, self.index.names[PAIR], PAIR, reach, WORTH_A_LOOK)  # a cut may have parted some
-        for compare, stretches in ((_compare, by_seeds), (_compare_short, by_name), (_compare_short, by_pair)):
-            for number, first, last in stretches:
+        by_name = _stretches(tokens, self.index.names, 1, reach, STRICT)
+        for compare, stretches in ((_compare, by_seeds), (_compare_short, by_name)):
+            for number, text, first, last in stretches:
                 part = self.index.parts[number]
-                text = int(tokens.text_of(np.array([first]))[0])
                 slack = max(SEED, part.length - (last - first))  # for wording, and for pieces of a reordered text
                 begin = max(int(tokens.bounds[text]), first - slack)
                 end = min(int(tokens.bounds[text + 1]), last + SEED + slack)
@@ -141,8 +139,8 @@ class Scanner:
 
 def _stretches(
     tokens: Tokens, index: Inverted, n: int, reach: Positions, least: float
-) -> Iterator[tuple[int, int, int]]:
-    """Part, first and last run of n of every stretch of a text in which enough of a part's lie close together."""
+) -> Iterator[tuple[int, int, int, int]]:
+    """Part, text, first and last run of n of every stretch of a text in which enough of a part's lie close together."""
     at, part, share = index.lookup(grams(tokens.masked, n))
     text = tokens.text_of(at)
     within = text == tokens.text_of(at + n - 1)
@@ -154,7 +152,8 @@ def _stretches(
     first = np.flatnonzero(begins)
     last = np.concatenate((first[1:], [len(at)])) - 1
     worth = np.add.reduceat(share, first) >= least
-    yield from zip(part[first[worth]].tolist(), at[first[worth]].tolist(), at[last[worth]].tolist(), strict=True)
+    first, last = first[worth], last[worth]
+    yield from zip(*(one.tolist() for one in (part[first], text[first], at[first], at[last])), strict=True)
 
 
 def _compare(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, float] | None:
@@ -170,7 +169,10 @@ def _compare(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, 
 def _compare_short(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, float] | None:
     """The same for a stretch that holds all names of a short question."""
     assert part.short is not None
-    if in_another_order(part.short, tokens.masked[begin:end].tolist()):
+    masked = tokens.masked[begin:end].tolist()
+    if not part.short.possible(frozenset(masked)):
+        return None
+    if in_another_order(part.short, masked):
         return "overlap", 1.0
     mark = part.short.end
     cut = longest_cut(

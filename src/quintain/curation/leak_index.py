@@ -59,9 +59,7 @@ class Part:
         long: hashes of its runs of that length that hold content.
         whole: nearly all of it is wording, so only a full match counts.
         names: shares of what tells a short text from others of its template: its single tokens that are not wording or,
-            where there are none (names of common characters), its pairs of tokens.
-        name_tokens: tokens of one of them, 1 or 2.
-        rarest: its rarest token with the share 1, where a cut could part all of its names.
+            where there are none (names of common characters), the rarest token of its pairs that are not.
         short: how a short text is compared beside its runs; None for others.
     """
 
@@ -78,8 +76,6 @@ class Part:
     long: frozenset[int]
     whole: bool
     names: Weights
-    name_tokens: int
-    rarest: Weights
     short: ShortQuestion | None
 
 
@@ -130,7 +126,7 @@ class LeakIndex:
         parts: every indexed text.
         reach: tokens of each part.
         seeds: the parts by their runs of 5 tokens.
-        names: short parts by their names of 1 and of 2 tokens.
+        names: short parts by the single tokens of their names.
     """
 
     def __init__(self, pools: Mapping[str, Sequence[Task]], siblings: Sequence[Task] = ()) -> None:
@@ -140,10 +136,7 @@ class LeakIndex:
         self.parts = _parts(sources + others)[: len(sources)]
         self.reach = np.array([part.length for part in self.parts], np.int64)
         self.seeds = Inverted([part.seeds for part in self.parts])
-        self.names = {
-            1: Inverted([part.names if part.name_tokens == 1 else part.rarest for part in self.parts]),
-            PAIR: Inverted([part.names if part.name_tokens == PAIR else {} for part in self.parts]),
-        }
+        self.names = Inverted([part.names for part in self.parts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +165,17 @@ def _parts(sources: Sequence[_Source]) -> list[Part]:
         own = {n: _without(one[number], number_only[n]) for n, one in names.items()} if words < HALVED_FROM else {}
         size = next((n for n, one in own.items() if one), 0)
         places = np.flatnonzero(np.isin(grams(masked[number], size), list(own[size]))).tolist() if size else []
-        rarest = {max(singles[number], key=singles[number].__getitem__): 1.0} if size == PAIR else {}
         short = short_question(source.text, tokens.raw[first:last].tolist(), masked[number].tolist(), places, size)
-        named: tuple[Weights, int, Weights, ShortQuestion | None] = ({}, 0, {}, None)
-        if short is not None:
-            named = (own[size], size, rarest, short)
-        parts.append(Part(source.task, source.pool, source.field, source.text, *found, *named))
+        named = own[1] or _rarest(singles[number], masked[number], places) if short else {}
+        parts.append(Part(source.task, source.pool, source.field, source.text, *found, named, short))
     return parts
+
+
+def _rarest(singles: Weights, masked: Hashes, places: Sequence[int]) -> Weights:
+    """The rarest token of the pairs at these places, with the share 1: whatever holds all of them holds it."""
+    tokens = grams(masked, 1)
+    held = {int(tokens[at + offset]) for at in places for offset in range(PAIR)}
+    return {max(held, key=singles.__getitem__): 1.0}
 
 
 def _weigh(

@@ -29,6 +29,8 @@ class ShortQuestion:
         end: the mark after its last token; "" if there is none.
         from_end: tokens up to the end that hold all names and more than half of the text.
         from_start: the same from the start on; 0 where the text begins with a name.
+        pieces: the distinct tokens, numbers alike, of the shortest pieces that give it away. A text that holds all of
+            none of them needs no closer look.
     """
 
     raw: tuple[int, ...]
@@ -36,6 +38,11 @@ class ShortQuestion:
     end: str
     from_end: int
     from_start: int
+    pieces: tuple[frozenset[int], ...]
+
+    def possible(self, held: frozenset[int]) -> bool:
+        """Whether a text with these distinct tokens, numbers alike, can give it away."""
+        return any(piece <= held for piece in self.pieces)
 
 
 def short_question(
@@ -48,17 +55,24 @@ def short_question(
     last = text.rstrip()[-1:]
     from_start = max(most, places[-1] + size) if places[0] else 0
     end = "" if last.isalnum() else last
-    return ShortQuestion(tuple(raw), frozenset(masked), end, max(most, len(raw) - places[0]), from_start)
+    from_end = max(most, len(raw) - places[0])
+    pieces = [masked[-from_end:]] if end else []
+    pieces += [masked[:from_start]] if from_start else []
+    found = tuple(frozenset(piece) for piece in pieces or [masked])
+    return ShortQuestion(tuple(raw), frozenset(masked), end, from_end, from_start, found)
 
 
 def in_another_order(question: ShortQuestion, masked: Sequence[int]) -> bool:
     """Whether as many tokens in a row as the question has hold each of its tokens."""
-    size, held = len(question.raw), Counter[int]()
+    size, missing, held = len(question.raw), len(question.masked), Counter[int]()
     for at, token in enumerate(masked):
-        held[token] += token in question.masked
-        if at >= size and masked[at - size] in question.masked:
-            held[masked[at - size]] -= 1
-        if sum(count > 0 for count in held.values()) == len(question.masked):
+        if token in question.masked:
+            missing -= not held[token]
+            held[token] += 1
+        if at >= size and (gone := masked[at - size]) in question.masked:
+            held[gone] -= 1
+            missing += not held[gone]
+        if not missing:
             return True
     return False
 
