@@ -1,7 +1,7 @@
 """One small model for five families of tasks: pass@1 in each world before and after fine-tuning on all of them.
 
-    python benchmarks/families.py --out benchmarks/results/families.json             # runs recipes/families.toml, half an hour
-    python benchmarks/families.py --run runs/families --out result.json              # reads a run that is done
+python benchmarks/families.py --out benchmarks/results/families.json   # runs recipes/families.toml: half an hour
+python benchmarks/families.py --run runs/families --out result.json    # reads a run that is done
 """
 
 from __future__ import annotations
