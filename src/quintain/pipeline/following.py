@@ -15,8 +15,8 @@ from typing import Any
 
 from quintain.pipeline.trackers import Tracker, tracker
 from quintain.progress import say
+from quintain.training.rows import METRICS, read_rows
 
-METRICS = "metrics.jsonl"
 SENT = "metrics-sent.json"
 """In the run's folder: the last step sent of each stage."""
 POLL_SECONDS = 2.0
@@ -65,7 +65,7 @@ class Follower:
         """Sends the rows that are new."""
         for path in sorted(self._run.glob(f"*/{METRICS}")):
             stage = path.parent.name
-            new = [row for row in _rows(path) if row["step"] > self._sent.get(stage, 0)]
+            new = [row for row in read_rows(path) if row["step"] > self._sent.get(stage, 0)]
             for row in new:
                 metrics = _numbers(row)
                 for one in self._trackers:
@@ -83,11 +83,6 @@ def _follow(follower: Follower, ended: threading.Event) -> None:
         follower.send()
     except Exception as error:
         say(f"metrics_to: no more rows are sent: {type(error).__name__}: {error}")
-
-
-def _rows(path: Path) -> list[dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, float]:

@@ -38,6 +38,7 @@ from quintain.training.guard import Alarm, Guard
 from quintain.training.loop import DivergenceError, MetricsLog, Trainer
 from quintain.training.lora import merge
 from quintain.training.monitors import Row, behaviour_monitors, group_monitors
+from quintain.training.rows import read_rows
 from quintain.training.staleness import oldest_usable, oldest_version, reusable
 
 GOOD = 2
@@ -124,7 +125,7 @@ class _Run:
         else:
             self._save()
         step = self.position.step
-        rows = _read_rows(self.folder / "metrics.jsonl")
+        rows = read_rows(self.folder / "metrics.jsonl")
         self.played = {row["step"]: row["rollout_seconds"] for row in rows[step:]}
         self.log = MetricsLog(self.folder / "metrics.jsonl", step)
         self.outcomes = MetricsLog(self.folder / "outcomes.jsonl", step)
@@ -135,7 +136,7 @@ class _Run:
                 self.guard.rolled_back(row["rolled_back_to"])
                 self.mended = row["version"]
             self.ended = row.get("ended", "")
-        for number, row in enumerate(_read_rows(self.folder / "outcomes.jsonl"), 1):
+        for number, row in enumerate(read_rows(self.folder / "outcomes.jsonl"), 1):
             self.gathering.observe(number, {task: (n, c) for task, (n, c) in row.items()})
         if self.rows and self.rows[-1]["version"]:
             self._between_generations(lambda: None, self.rows[-1]["version"])  # this engine has seen no update yet
@@ -340,11 +341,6 @@ class _Run:
 
     def _count_tokens(self, text: str) -> int:
         return len(self.tokenizer(text, add_special_tokens=False).input_ids)
-
-
-def _read_rows(path: Path) -> list[dict[str, Any]]:
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True) if path.is_file() else []
-    return [json.loads(line) for line in lines if line.endswith("\n")]
 
 
 def _step_of(path: Path) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from functools import cache
@@ -36,6 +35,7 @@ from quintain.pipeline.sheet import SHEET, evaluation_title, sheet
 from quintain.pipeline.workshop import Policy, Workshop
 from quintain.progress import progress, say
 from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
+from quintain.training.rows import METRICS, read_rows
 
 
 def rollout(workshop: Workshop, stage: RolloutStage, folder: Path) -> dict[str, Any]:
@@ -304,6 +304,4 @@ def stage_episodes(workshop: Workshop, name: str) -> list[Episode]:
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
     """Rows of a stage's `metrics.jsonl`; none if it does not train. A row cut off by a full disk is passed over."""
-    path = folder / "metrics.jsonl"
-    lines = path.read_bytes().splitlines(keepends=True) if path.is_file() else []
-    return [json.loads(line) for line in lines if line.endswith(b"\n")]
+    return read_rows(folder / METRICS)
