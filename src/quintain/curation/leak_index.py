@@ -151,10 +151,10 @@ def _parts(sources: Sequence[_Source]) -> list[Part]:
     tokens = tokenize([source.text for source in sources])
     spans = list(pairwise(tokens.bounds.tolist()))
     masked = [tokens.masked[first:last] for first, last in spans]
-    _, seeds, whole = _weigh([grams(one, SEED).tolist() for one in masked], sources)
-    pairs, content, _ = _weigh([grams(one, PAIR).tolist() for one in masked], sources)
-    singles, own_singles, _ = _weigh([grams(one, 1).tolist() for one in masked], sources, least_content=0.0)
-    names = {1: own_singles, PAIR: _weigh([grams(one, PAIR).tolist() for one in masked], sources, least_content=0.0)[1]}
+    _, _, seeds, whole = _weigh([grams(one, SEED).tolist() for one in masked], sources)
+    pairs, own_pairs, content, _ = _weigh([grams(one, PAIR).tolist() for one in masked], sources)
+    singles, own_singles, _, _ = _weigh([grams(one, 1).tolist() for one in masked], sources)
+    names = {1: own_singles, PAIR: own_pairs}
     number_only = {n: set(grams(np.full(n, NUMBER), n).tolist()) for n in names}
     parts = []
     for number, (first, last) in enumerate(spans):
@@ -179,22 +179,26 @@ def _rarest(singles: Weights, masked: Hashes, places: Sequence[int]) -> Weights:
 
 
 def _weigh(
-    runs: Sequence[Sequence[int]], sources: Sequence[_Source], least_content: float = LEAST_CONTENT
-) -> tuple[list[Weights], list[Weights], list[bool]]:
-    """Shares of every text's runs, of its runs that are not wording, and which texts are nearly all wording."""
+    runs: Sequence[Sequence[int]], sources: Sequence[_Source]
+) -> tuple[list[Weights], list[Weights], list[Weights], list[bool]]:
+    """Shares of every text's runs, of its own runs, which are not wording, of what counts, and who is all wording.
+
+    What counts are a text's own runs, or all of one that is nearly all wording.
+    """
     tasks = [source.task for source in sources]
     held = {(run, task.template, task.cluster) for found, task in zip(runs, tasks, strict=True) for run in found}
     by_template = Counter((run, template) for run, template, _ in held)
     clusters = Counter(run for run, _ in {(run, cluster) for run, _, cluster in held})
     total = len({task.cluster for task in tasks})
-    shares, content, whole = [], [], []
+    shares, owned, content, whole = [], [], [], []
     for found, task in zip(runs, tasks, strict=True):
         weights = {run: math.log1p(total / clusters[run]) for run in found}
         own = {run: weight for run, weight in weights.items() if by_template[run, task.template] < WORDING}
-        whole.append(len(own) < least_content * len(weights))
+        whole.append(len(own) < LEAST_CONTENT * len(weights))
         shares.append(_shares(weights))
-        content.append(shares[-1] if whole[-1] else _shares(own))
-    return shares, content, whole
+        owned.append(_shares(own))
+        content.append(shares[-1] if whole[-1] else owned[-1])
+    return shares, owned, content, whole
 
 
 def _without(weights: Weights, left_out: set[int]) -> Weights:
