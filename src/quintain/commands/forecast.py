@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
-from quintain.commands.simulation import Forecast, Shop, simulate
+from quintain.commands.simulation import Forecast, Latency, Shop, simulate
 
 NEAR = 0.95
 """Share of the best rate that is as good as the best: below it, more staleness or memory buys nothing."""
@@ -35,10 +34,6 @@ class Advice:
     episodes: int
     rates: dict[str, dict[int, float]]
 
-    def table(self) -> dict[str, Any]:
-        """For `--json`."""
-        return asdict(self)
-
 
 def advise(shop: Shop, most: int, group_size: int) -> Advice:
     """Simulates a stage, then tries its overlap, its concurrency and its batch, one after the other.
@@ -63,10 +58,10 @@ def advise(shop: Shop, most: int, group_size: int) -> Advice:
     return Advice(now, _slice(chosen), chosen.ahead, chosen.concurrency, chosen.episodes, rates)
 
 
-def lines(name: str, shop: Shop, advice: Advice, group_size: int) -> list[str]:
+def lines(name: str, latency: Latency, advice: Advice, group_size: int) -> list[str]:
     """The advice in words."""
     now, best = advice.now, advice.best
-    tools = f"tools of {shop.latency.median:g} s, one turn in a hundred {shop.latency.p99:g} s"
+    tools = f"tools of {latency.median:g} s, one turn in a hundred {latency.p99:g} s"
     tried = "; ".join(
         f"{setting} {' / '.join(map(str, found))}: {' / '.join(f'{rate:.3g}' for rate in found.values())}"
         for setting, found in advice.rates.items()

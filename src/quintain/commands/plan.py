@@ -74,7 +74,7 @@ def plan(recipe: Recipe) -> dict[str, Any]:
         "stages": [asdict(one) for one in stages],
         "hours": hours,
         "price": price,
-        "simulated": {one.name: planner.advice(one).table() for one in learning},
+        "simulated": {one.name: asdict(planner.advice(one)) for one in learning},
         "lines": [
             _headline(recipe, total, active),
             *_table(stages, price),
@@ -153,11 +153,6 @@ class _Planner:
         episodes = config.groups * config.group_size
         turns = self.turns
         context = machine.episode_tokens
-        work = (
-            episodes
-            * context
-            * training_flops(self.shape, context, lora=bool(config.lora_rank), recompute=config.recompute)
-        )
         trainers = machine.accelerators - machine.rollout_accelerators
         read = (context - self.generated) / turns * forward_flops(self.shape, context) / self._speed(1)
         return Shop(
@@ -170,7 +165,7 @@ class _Planner:
             prefill=read,
             decoding=cache(self._decoding),
             latency=self._latency(),
-            training=work / self._speed(trainers),
+            training=self._work(config, episodes * context, context) / self._speed(trainers),
             ahead=config.ahead,
         )
 
@@ -185,7 +180,7 @@ class _Planner:
 
     def said(self, stage: GRPOStage) -> list[str]:
         """The advice for a person."""
-        return advice_lines(stage.name, self.shop(stage), self.advice(stage), stage.train.group_size)
+        return advice_lines(stage.name, self._latency(), self.advice(stage), stage.train.group_size)
 
     def played(self, stage: RolloutStage | EvalStage) -> StagePlan:
         episodes = self._tasks(stage.pool) * stage.samples
@@ -204,8 +199,12 @@ class _Planner:
             self.shape, config.microbatch_tokens, lora_rank=rank, recompute=again, precision=config.precision
         )
         gib = (size["states"] / self.machine.accelerators + size["activations"]) / GIB
-        work = tokens * training_flops(self.shape, context, lora=bool(rank), recompute=again)
-        return gib, self._bounded(stage, work / self._speed() / 3600)
+        return gib, self._bounded(stage, self._work(config, tokens, context) / self._speed() / 3600)
+
+    def _work(self, config: Any, tokens: int, context: int) -> float:
+        """Operations to learn from so many tokens."""
+        lora, again = bool(config.lora_rank), config.recompute
+        return tokens * training_flops(self.shape, context, lora=lora, recompute=again)
 
     def _playing_hours(self, episodes: int) -> float:
         steps = episodes * self.generated / (self._batch() * self.machine.accelerators)
