@@ -8,7 +8,7 @@ from typing import Any
 
 from quintain.inference.endpoint import Endpoint
 from quintain.inference.endpoint_config import EndpointConfig
-from quintain.inference.logprobs import as_sampled, wanted
+from quintain.inference.logprobs import generation, wanted
 from quintain.inference.own_server import OwnServer
 from quintain.inference.probe import HALF_TOLERANCE, mismatch
 from quintain.inference.room import room
@@ -164,11 +164,4 @@ class ServerEngine:
             {int(name.removeprefix(_TOKEN)): value for name, value in (others or {}).items()} | {token: own}
             for token, own, others in zip(ids, shown.token_logprobs, shown.top_logprobs, strict=True)
         ]
-        return Generation(
-            ids=tuple(ids),
-            logprobs=tuple(shown.token_logprobs),
-            sampled_logprobs=tuple(
-                as_sampled(token, table, sampling) for token, table in zip(ids, tables, strict=True)
-            ),
-            finish=choice.finish_reason,
-        )
+        return generation(ids, tables, sampling, choice.finish_reason)

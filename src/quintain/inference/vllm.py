@@ -9,7 +9,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from quintain.inference.logprobs import as_sampled, wanted
+from quintain.inference.logprobs import generation, wanted
 from quintain.inference.probe import mismatch, tolerance
 from quintain.inference.room import room
 from quintain.inference.sampler import draw_seed
@@ -95,15 +95,7 @@ class VLLMEngine:
         await self._wake()
         made = await self._ask(ids, session, sampling, most)
         tables = [{token: one.logprob for token, one in table.items()} for table in made.logprobs or ()]
-        return Generation(
-            ids=tuple(made.token_ids),
-            logprobs=tuple(table[token] for token, table in zip(made.token_ids, tables, strict=True)),
-            sampled_logprobs=tuple(
-                as_sampled(token, table, sampling) for token, table in zip(made.token_ids, tables, strict=True)
-            ),
-            finish=_finish(made.finish_reason),
-            version=_version_of(made),
-        )
+        return generation(made.token_ids, tables, sampling, _finish(made.finish_reason), _version_of(made))
 
     async def release(self, session: str) -> None:
         """Nothing to forget: vLLM drops what has not been used for longest."""
