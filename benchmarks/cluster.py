@@ -19,6 +19,7 @@ import tempfile
 import time
 import tomllib
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -154,6 +155,9 @@ def main() -> None:
     parser.add_argument("--hidden", type=int, default=512, help="width of the model: more makes training longer")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
+    if find_spec("ray") is None:
+        print("cluster.py: nothing is measured without Ray: pip install 'quintain[cluster]'")
+        return
     from tiny import save_tiny
 
     os.environ["COUNTING_SECONDS"] = str(SECONDS)

@@ -14,6 +14,7 @@ import asyncio
 import json
 import time
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,9 @@ def main() -> None:
     parser.add_argument("--model", default=DEFAULT, help="name, folder or hub id")
     parser.add_argument("--out", type=Path, help="write the figures as JSON")
     given = parser.parse_args()
+    if find_spec("vllm") is None:
+        print("vllm_update.py: nothing is measured without vLLM: see docs/concepts/vllm.md")
+        return
     model, tokenizer = load_model(given.model)
     found = asyncio.run(measure(model, tokenizer(TEXT).input_ids * REPEATS))
     versions = {name: metadata.version(name) for name in ("torch", "transformers")}
@@ -73,6 +77,7 @@ def main() -> None:
     figures = {"model": given.model, "shaken": SHAKEN, "nats": found, "versions": versions}
     print(json.dumps(figures, indent=2))
     if given.out is not None:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(figures, indent=2) + "\n")
 
 
