@@ -25,13 +25,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from quintain.endpoint.structured import Reply
 from quintain.interface.sample import SampleWriter
 from quintain.synthesis.config import FASConfig
 from quintain.synthesis.documents import Document
 from quintain.synthesis.fas import FirstOrder, draw
 from quintain.synthesis.memory import Memory, build
 from quintain.synthesis.offline.teacher import OfflineTeacher
-from quintain.synthesis.teacher import Prompts, Reply, Request
+from quintain.synthesis.teacher import Prompts, Request
 from quintain.worlds.desk import Desk
 
 IN_FLIGHT = 256

@@ -12,16 +12,18 @@ LONGEST_FILE = 400
 
 ALLOWED = {
     "interface": set(),
+    "endpoint": {"interface"},
     "harness": {"interface"},
-    "worlds": {"interface", "harness"},
-    "inference": {"interface"},
-    "agents": {"interface", "inference"},
+    "worlds": {"interface", "endpoint", "harness"},
+    "inference": {"interface", "endpoint"},
+    "agents": {"interface", "endpoint", "inference"},
     "curation": {"interface"},
     "training": {"interface"},
     "evaluation": {"interface"},
-    "synthesis": {"interface", "inference", "agents", "harness", "curation"},
+    "synthesis": {"interface", "endpoint", "inference", "agents", "harness", "curation"},
     "cluster": {
         "interface",
+        "endpoint",
         "harness",
         "worlds",
         "inference",

@@ -15,7 +15,7 @@ from pydantic_core import PydanticUndefined
 
 from quintain import recipe as recipes
 from quintain.curation.config import CurationConfig
-from quintain.inference.endpoint_config import EndpointConfig, ExampleSection, PromptConfig
+from quintain.endpoint.config import EndpointConfig, ExampleSection, PromptConfig
 from quintain.interface.dialects import NAMES
 from quintain.interface.records import SCHEMA
 from quintain.recipe import tables

@@ -9,9 +9,9 @@ import pytest
 import loopback
 from quintain import Task, Verdict, World, tool
 from quintain.agents.chat import ChatAgent
+from quintain.endpoint.config import EndpointConfig, ExampleSection, PromptConfig
 from quintain.harness.journal import Journal, read_journal
 from quintain.harness.loop import Harness
-from quintain.inference.endpoint_config import EndpointConfig, ExampleSection, PromptConfig
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.generation import Sampling

@@ -22,7 +22,7 @@ import pytest
 import torch
 
 import tiny
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.config import EndpointConfig
 from quintain.inference.own_server import RESTARTS, OwnServer, serve_model
 from quintain.inference.probe import logprobs
 from quintain.inference.server import ServerEngine

@@ -12,11 +12,12 @@ import pytest
 from synthesis_runs import collect
 
 from loopback import Cut, serve
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.cache import ReplyCache
+from quintain.endpoint.config import EndpointConfig
+from quintain.endpoint.structured import parse
 from quintain.interface.errors import InputError
-from quintain.synthesis.cache import ReplyCache
 from quintain.synthesis.config import FASConfig, TeacherConfig
-from quintain.synthesis.endpoint import PATIENCE, EndpointTeacher, parse
+from quintain.synthesis.endpoint import PATIENCE, EndpointTeacher
 from quintain.synthesis.memory import Excerpt
 from quintain.synthesis.planning import MadePlan
 from quintain.synthesis.statements import Statement

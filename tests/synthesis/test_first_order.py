@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 from synthesis_runs import collect
 
+from quintain.endpoint.structured import Reply
 from quintain.interface.messages import Action, Call
 from quintain.interface.sample import read_samples, write_samples
 from quintain.interface.tools import Toolset, tool
@@ -21,7 +22,7 @@ from quintain.synthesis.planning import MadePlan, plan_request, take_plan
 from quintain.synthesis.questions import MadeQuestion, MadeQuestions, Question, question_request, take_questions
 from quintain.synthesis.reasoning import Draft, Refined, Step, draft_request, refine_request, take_reasoning
 from quintain.synthesis.statements import Statement
-from quintain.synthesis.teacher import Prompts, Reply, Request, shown
+from quintain.synthesis.teacher import Prompts, Request, shown
 from quintain.worlds.desk import Desk
 
 TOOLS = Desk().toolset()

@@ -14,9 +14,9 @@ from contextlib import closing
 
 import pytest
 
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.cache import ReplyCache
+from quintain.endpoint.config import EndpointConfig
 from quintain.inference.models import cache_folder, load_model
-from quintain.synthesis.cache import ReplyCache
 from quintain.synthesis.config import TeacherConfig
 from quintain.synthesis.endpoint import EndpointTeacher
 from quintain.synthesis.planning import plan_request

@@ -12,10 +12,10 @@ import pytest
 from told_episodes import answer, episode, turn
 
 from loopback import serve
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.cache import ReplyCache
+from quintain.endpoint.config import EndpointConfig
 from quintain.interface.errors import InputError
 from quintain.interface.tools import Tool, Toolset
-from quintain.synthesis.cache import ReplyCache
 from quintain.synthesis.choices import Step, option_text
 from quintain.synthesis.config import TeacherConfig
 from quintain.synthesis.endpoint import PATIENCE, EndpointTeacher

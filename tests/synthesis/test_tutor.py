@@ -9,9 +9,9 @@ from contextlib import closing
 from harness.till import Script, Till, do, task
 from loopback import serve
 from quintain import Harness
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.cache import ReplyCache
+from quintain.endpoint.config import EndpointConfig
 from quintain.interface.messages import Action, Call
-from quintain.synthesis.cache import ReplyCache
 from quintain.synthesis.config import TeacherConfig
 from quintain.synthesis.endpoint import EndpointTeacher
 from quintain.synthesis.teacher import Prompts

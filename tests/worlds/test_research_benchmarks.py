@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import csv
 import hashlib
@@ -152,6 +153,6 @@ def test_benchmarks_are_for_evaluation_only_and_reports_get_no_score(tmp_path):
     with pytest.raises(InputError, match="has 1 such tasks of gaia; 9 were asked for"):
         Research.generate("eval", 9, 0, ("en",), (), **options)
     (report,) = load_benchmark("deepresearch_bench", write(tmp_path, "deepresearch_bench"))
-    verdict = Research().verify(report, None)
+    verdict = asyncio.run(Research().verify(report, None))
     assert verdict.infra
     assert "no gold answer" in verdict.reasons[0]

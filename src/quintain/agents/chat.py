@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from quintain.inference.endpoint import Completion, Endpoint, WrittenCall
-from quintain.inference.endpoint_config import EndpointConfig, PromptConfig
+from quintain.endpoint.client import Completion, Endpoint, WrittenCall
+from quintain.endpoint.config import EndpointConfig, PromptConfig
 from quintain.interface.errors import FormatError, InputError
 from quintain.interface.generation import Sampling
 from quintain.interface.messages import Action, Call, Message, Spent, Turn

@@ -1,4 +1,4 @@
-"""The commands that judge: `doctor`, `compare`, `gate`."""
+"""The commands that judge: `doctor`, `compare`, `gate`; and `judge`, which measures a judge."""
 
 from __future__ import annotations
 
@@ -46,6 +46,25 @@ def add_judging(commands: Any) -> None:
     add_json(one)
     one.set_defaults(command=_gate)
 
+    one = commands.add_parser(
+        "judge",
+        help="hold the judge of a world `research` against answers whose truth is known",
+        description="Asks the judge model of the recipe's world `research` about every labelled answer, and prints "
+        "agreement, precision, recall and Cohen's kappa with 95 % intervals: of the rule alone, the judge alone, and "
+        "both as the world uses them. Replies are kept in the folder; a second run pays for none twice.",
+    )
+    one.add_argument("recipe", type=Path, metavar="RECIPE", help="its [world] options have a `judge`")
+    one.add_argument(
+        "labelled",
+        type=Path,
+        nargs="?",
+        metavar="LABELLED",
+        help="JSON Lines of question, gold, answer and correct (default: a small set that comes along)",
+    )
+    one.add_argument("--out", type=Path, default=Path("runs/judge"), metavar="FOLDER", help="default: runs/judge")
+    add_json(one)
+    one.set_defaults(command=_judge)
+
 
 def _doctor(options: argparse.Namespace) -> int:
     from quintain.doctor.doctor import examine
@@ -63,3 +82,9 @@ def _gate(options: argparse.Namespace) -> int:
     from quintain.pipeline.comparison import gate_runs
 
     return judged(lambda: gate_runs(options.run, options.baseline, options.margin), options.json)
+
+
+def _judge(options: argparse.Namespace) -> int:
+    from quintain.commands.answer_judge import judge_agreement
+
+    return finish(lambda: judge_agreement(options.recipe, options.labelled, options.out), options.json)

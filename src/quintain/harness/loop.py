@@ -289,13 +289,19 @@ class Harness:
         return episode
 
     async def _judge(self, live: Live, episode: Episode) -> Episode:
-        """Adds the world's verdict; without one, after two tries, the episode has no score."""
+        """Adds the world's verdict; without one, after two tries, the episode has no score.
+
+        An `InputError` (a key that is refused) would come back in every episode: it stops the run, and the episode is
+        judged when the run is resumed.
+        """
         verdict: Verdict | None = None
         problem: Exception | None = None
         for _ in range(2):
             try:
                 verdict = await live.verdict(episode)
                 break
+            except InputError:
+                raise
             except Exception as error:
                 problem = error
         if verdict is None or verdict.infra:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.config import EndpointConfig
 from quintain.inference.vllm_start import need_vllm, sizes
 from quintain.interface.errors import InfraError
 from quintain.progress import say

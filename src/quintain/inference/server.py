@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from quintain.inference.endpoint import Endpoint
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.client import Endpoint
+from quintain.endpoint.config import EndpointConfig
 from quintain.inference.logprobs import generation, wanted
 from quintain.inference.own_server import OwnServer
 from quintain.inference.probe import HALF_TOLERANCE, mismatch

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quintain.inference.endpoint import Endpoint
+from quintain.endpoint.client import Endpoint
 from quintain.interface.errors import InputError
 
 

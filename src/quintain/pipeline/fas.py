@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from quintain.endpoint.cache import ReplyCache
 from quintain.interface.episode import Episode
 from quintain.interface.reading import JOURNAL, read_episodes
 from quintain.interface.sample import Sample, SampleWriter
@@ -20,7 +21,6 @@ from quintain.pipeline.workshop import Workshop
 from quintain.progress import progress
 from quintain.recipe import FASStage
 from quintain.recipe.user_code import somebodys_code
-from quintain.synthesis.cache import ReplyCache
 from quintain.synthesis.config import TeacherConfig
 from quintain.synthesis.documents import Document, read_documents
 from quintain.synthesis.fas import FirstOrder, Made, Spent, draw

@@ -12,9 +12,9 @@ from typing import Any
 from quintain.agents.oracle import OracleAgent
 from quintain.cluster.fleet import Fleet
 from quintain.cluster.shards import gather
+from quintain.endpoint.config import EndpointConfig
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
-from quintain.inference.endpoint_config import EndpointConfig
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example

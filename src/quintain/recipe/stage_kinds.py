@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from quintain.curation.config import CurationConfig
-from quintain.inference.endpoint_config import EndpointConfig, PromptConfig
+from quintain.endpoint.config import EndpointConfig, PromptConfig
 from quintain.recipe.tables import (
     SamplingSection,
     Section,

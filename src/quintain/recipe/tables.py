@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from quintain.endpoint.config import EndpointConfig
 from quintain.harness.faults import FaultPlan, Wordings
-from quintain.inference.endpoint_config import EndpointConfig
 from quintain.interface.episode import Budget
 from quintain.interface.faults import KINDS, FaultKind
 from quintain.interface.generation import Sampling

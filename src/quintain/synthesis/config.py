@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.config import EndpointConfig
+from quintain.endpoint.structured import Structured
 from quintain.synthesis.questions import STYLES, Style
 
 
@@ -25,7 +25,7 @@ class TeacherConfig(BaseModel):
     temperature: float = Field(1.0, ge=0)
     max_tokens: int = Field(1024, ge=1)
     """Bound of one reply."""
-    structured: Literal["schema", "object", "text"] = "schema"
+    structured: Structured = "schema"
     """How JSON is asked for: by a schema, as any object, or by the prompt alone."""
     prompts: Path | None = Field(None, strict=False)
     """Folder with your own prompts, `questions.md`, `plan.md`, `judge.md`, `reason.md`, `refine.md`, `alternatives.md`;

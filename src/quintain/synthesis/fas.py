@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
+from quintain.endpoint.structured import Reply
 from quintain.interface.sample import Sample
 from quintain.interface.tools import Toolset
 from quintain.synthesis.config import FASConfig
@@ -21,7 +22,7 @@ from quintain.synthesis.memory import Excerpt, Memory
 from quintain.synthesis.planning import plan_request, planning_sample, take_plan
 from quintain.synthesis.questions import Question, question_request, take_questions
 from quintain.synthesis.reasoning import draft_request, refine_request, take_draft, take_reasoning
-from quintain.synthesis.teacher import Reply, Request, Teacher
+from quintain.synthesis.teacher import Request, Teacher
 
 WINDOW = 8
 """Excerpts begun ahead of the oldest unfinished one, as a multiple of those worked on at once."""

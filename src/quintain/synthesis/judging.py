@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from quintain.endpoint.structured import Shape
 from quintain.interface.messages import Action
 from quintain.interface.tools import Toolset
 from quintain.interface.words import fold, has_chinese, words
 from quintain.synthesis.matching import matches, names, numbers, stands
 from quintain.synthesis.questions import Question
 from quintain.synthesis.statements import Statement
-from quintain.synthesis.teacher import Request, Shape
+from quintain.synthesis.teacher import Request
 
 ErrorKind = Literal["content_inconsistency", "search_necessity", "logic_discontinuity", "invalid_tool"]
 KINDS: tuple[ErrorKind, ...] = ("content_inconsistency", "search_necessity", "logic_discontinuity", "invalid_tool")

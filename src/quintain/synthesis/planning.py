@@ -8,13 +8,14 @@ from typing import Any
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
+from quintain.endpoint.structured import Reply, Shape
 from quintain.interface.messages import Action, Call, message
 from quintain.interface.sample import Sample
 from quintain.interface.tools import Toolset
 from quintain.interface.words import language_of
 from quintain.synthesis.judging import Judgement, Plan, describe_tools
 from quintain.synthesis.questions import Question
-from quintain.synthesis.teacher import Reply, Request, Shape
+from quintain.synthesis.teacher import Request
 
 SOURCE = "planning"
 

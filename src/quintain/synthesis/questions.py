@@ -15,11 +15,12 @@ from typing import Any, Literal
 from pydantic import Field
 from pydantic.json_schema import SkipJsonSchema
 
+from quintain.endpoint.structured import Reply, Shape
 from quintain.interface.words import fold, language_of
 from quintain.synthesis.matching import names, stands
 from quintain.synthesis.memory import Excerpt
 from quintain.synthesis.statements import Statement
-from quintain.synthesis.teacher import Reply, Request, Shape
+from quintain.synthesis.teacher import Request
 
 Style = Literal["factual", "numerical", "multi_hop", "comparison", "obfuscated", "synthesis"]
 

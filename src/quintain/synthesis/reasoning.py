@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+from quintain.endpoint.structured import Reply, Shape
 from quintain.interface.messages import Action, message
 from quintain.interface.sample import Sample
 from quintain.interface.words import has_chinese, language_of
 from quintain.synthesis.matching import matches
 from quintain.synthesis.questions import Question
-from quintain.synthesis.teacher import Reply, Request, Shape
+from quintain.synthesis.teacher import Request
 
 SOURCE = "reasoning"
 SHORTEST, LONGEST = 40, 6000

@@ -10,13 +10,14 @@ from typing import Any
 
 from pydantic import Field
 
+from quintain.endpoint.structured import Shape
 from quintain.interface.messages import Action, Call
 from quintain.interface.tools import Toolset
 from quintain.interface.words import language_of
 from quintain.synthesis.choices import Step, episode_language, option_text, reads_alike, task_text
 from quintain.synthesis.fas import Spent
 from quintain.synthesis.judging import describe_tools
-from quintain.synthesis.teacher import Request, Shape, Teacher
+from quintain.synthesis.teacher import Request, Teacher
 from quintain.synthesis.tutor import history_lines
 
 

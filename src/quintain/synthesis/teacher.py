@@ -10,18 +10,11 @@ from pathlib import Path
 from string import Template
 from typing import Any, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
-
+from quintain.endpoint.structured import Reply, Shape, filled
 from quintain.interface.errors import InputError
 
 LANGUAGES = {"en": "English", "zh": "Chinese (simplified)"}
 """Names of the languages, as prompts spell them."""
-
-
-class Shape(BaseModel):
-    """Base of the shapes a reply may have; unknown keys are ignored, for models like to add some."""
-
-    model_config = ConfigDict(frozen=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +36,6 @@ class Request:
     shape: type[Shape]
     hints: Mapping[str, Any] = field(default_factory=dict)
     variant: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """What came back.
-
-    Attributes:
-        value: of the request's shape; None if there is none.
-        problem: why there is none, as it is counted (`refused`, `invalid JSON`, ...).
-        prompt_tokens: as the teacher counts them.
-        completion_tokens: as the teacher counts them.
-        price: in the recipe's currency; 0 for a reply from the cache.
-        cached: it was on disk already.
-    """
-
-    value: Any = None
-    problem: str = ""
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    price: float = 0.0
-    cached: bool = False
 
 
 @runtime_checkable
@@ -101,15 +73,9 @@ class Prompts:
         Raises:
             InputError: the file has a placeholder that its kind of request does not fill, or a stray `$`.
         """
-        filled = {name: shown(value) for name, value in request.fields.items()}
-        filled["language"] = LANGUAGES.get(request.language, request.language)
-        try:
-            return self._template(request.kind).substitute(filled)
-        except KeyError as error:
-            allowed = ", ".join(f"${name}" for name in filled)
-            raise InputError(f"prompt {request.kind}.md: no value for ${error.args[0]}; allowed: {allowed}") from None
-        except ValueError as error:
-            raise InputError(f"prompt {request.kind}.md: {error}; write $$ for a dollar sign") from None
+        values = {name: shown(value) for name, value in request.fields.items()}
+        values["language"] = LANGUAGES.get(request.language, request.language)
+        return filled(self._template(request.kind), f"{request.kind}.md", values)
 
     def _template(self, kind: str) -> Template:
         if kind not in self._known:

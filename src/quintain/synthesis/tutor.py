@@ -7,11 +7,12 @@ from typing import Any
 
 from pydantic import Field
 
+from quintain.endpoint.structured import Shape
 from quintain.interface.messages import DECLINE_PREFIXES, Action, Call, Turn
 from quintain.interface.view import View
 from quintain.interface.words import language_of
 from quintain.synthesis.judging import describe_tools
-from quintain.synthesis.teacher import Request, Shape, Teacher
+from quintain.synthesis.teacher import Request, Teacher
 
 
 class Step(Shape):

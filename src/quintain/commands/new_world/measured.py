@@ -35,7 +35,7 @@ def measured_agent(model: str | None, endpoint: dict[str, Any] | None) -> MakeAg
 
 def _behind_a_server(endpoint: dict[str, Any]) -> MakeAgent:
     from quintain.agents.chat import ChatAgent
-    from quintain.inference.endpoint_config import EndpointConfig
+    from quintain.endpoint.config import EndpointConfig
 
     config = EndpointConfig(**endpoint)
 

@@ -8,11 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from quintain.endpoint.structured import Reply, Shape
 from quintain.synthesis.judging import judge
 from quintain.synthesis.offline.plans import NoTool, write_plan
 from quintain.synthesis.offline.questions import write_questions
 from quintain.synthesis.offline.reasons import write_draft, write_reasoning
-from quintain.synthesis.teacher import Reply, Request, Shape
+from quintain.synthesis.teacher import Request
 
 DECOYS = 200
 """Names of earlier entities kept for plans about the wrong thing."""

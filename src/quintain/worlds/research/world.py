@@ -12,12 +12,13 @@ from quintain.harness.world import Solution, World
 from quintain.interface.canonical import digest
 from quintain.interface.episode import Episode, Verdict
 from quintain.interface.errors import InfraError, InputError
-from quintain.interface.messages import Action, Call
+from quintain.interface.messages import DECLINE_PREFIXES, Action, Call
 from quintain.interface.tasks import Task
 from quintain.interface.tools import tool
 from quintain.worlds.research.benchmarks import load_benchmark
 from quintain.worlds.research.files import text_of
 from quintain.worlds.research.grading import right
+from quintain.worlds.research.judge import Judge, checked, judge_digest
 from quintain.worlds.research.offline import offline_tasks
 from quintain.worlds.research.passages import about
 from quintain.worlds.research.providers import Hit, Provider, folder_of, provider_of
@@ -50,9 +51,10 @@ class Research(World):
         trusted: `host:port` of servers of one's own that may have a private address.
         benchmark: a published benchmark to make tasks from (`benchmarks.BENCHMARKS`).
         benchmark_file: its file.
+        judge: a model that marks what the rule rejects (`judge.JudgeConfig`); empty: the rule alone decides.
 
     Raises:
-        InputError: the provider is unknown or can't be used, or a folder is missing.
+        InputError: the provider is unknown or can't be used, a folder is missing, or an option of the judge is wrong.
     """
 
     name: ClassVar[str] = "research"
@@ -72,6 +74,7 @@ class Research(World):
         trusted: Sequence[str] = (),
         benchmark: str = "",
         benchmark_file: str = "",
+        judge: Mapping[str, Any] | None = None,
     ) -> None:
         self.options = {"name": provider, "url": search_url, "key": key, "site": site}
         self.blocked, self.trusted = tuple(blocked), tuple(trusted)
@@ -81,8 +84,11 @@ class Research(World):
         self.canary = ""
         self.visited: list[str] = []
         self.flagged: list[str] = []
+        self.judge = dict(judge or {})
         folder_of(files)
         self._provider()
+        if self.judge:
+            checked(self.judge)
 
     @classmethod
     def generate(
@@ -111,8 +117,9 @@ class Research(World):
         return fitting[:count]
 
     def data_digest(self) -> str:
-        """Digest of what is searched: of the pages offline, of the server's name and address otherwise."""
-        return digest({"world": self.name, "provider": self.options, "pages": self._provider_digest()})
+        """Digest of what is searched (the pages offline, else the server's name and address), and of the judge."""
+        searched = {"world": self.name, "provider": self.options, "pages": self._provider_digest()}
+        return digest({**searched, "judge": judge_digest(self.judge)} if self.judge else searched)
 
     def reset(self, task: Task) -> None:
         """`setup` may give `files`, `canary`, and `root`, which bounds the offline site."""
@@ -170,8 +177,14 @@ class Research(World):
         """
         return "\n\n".join(f"{name}:\n{self._parsed(name)}" for name in _several(files, "files"))
 
-    def verify(self, task: Task, episode: Episode) -> Verdict:
-        """Judges the last answer by rule (`grading.right`); a task without a gold answer gets no score."""
+    async def verify(self, task: Task, episode: Episode) -> Verdict:
+        """Judges the last answer by rule (`grading.right`), and what the rule rejects by the judge, if there is one.
+
+        A task without a gold answer gets no score.
+
+        Raises:
+            InfraError: the judge gave no judgement.
+        """
         if task.answer is None:
             return Verdict(
                 False, reasons=("the benchmark has no gold answer: its reports are judged elsewhere",), infra=True
@@ -182,8 +195,19 @@ class Research(World):
         left = [name for name, done in self.milestones(task).items() if not done]
         if left:
             return Verdict(False, reasons=(f"not {left[0]} in this episode",))
-        good = right(str(task.answer), answer)
-        return Verdict(good, reasons=() if good else ("the answer is not the gold one, by rule",))
+        if right(str(task.answer), answer):
+            return Verdict(True)
+        if self.judge and not answer.startswith(DECLINE_PREFIXES):
+            return await self._judged(task, answer)
+        return Verdict(False, reasons=("the answer is not the gold one, by rule",))
+
+    async def _judged(self, task: Task, answer: str) -> Verdict:
+        async with Judge(self.judge) as judge:
+            reply = await judge.ask(task.prompt, str(task.answer), answer)
+        if reply.value is None:
+            raise InfraError(f"judge {judge.model}: {reply.problem}")
+        said = "right" if reply.value.correct else "wrong"
+        return Verdict(reply.value.correct, reasons=(f"{said} by the judge {judge.model}: {reply.value.reason}"[:300],))
 
     def milestones(self, task: Task) -> Mapping[str, bool]:
         """For each group of pages that hold one piece of evidence, whether one was visited."""

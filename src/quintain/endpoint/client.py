@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quintain.inference.endpoint_config import EndpointConfig
+from quintain.endpoint.config import EndpointConfig
 from quintain.interface.errors import ContextFull, InfraError, InputError
 
 _REMEDIES = {
