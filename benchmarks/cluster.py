@@ -2,9 +2,9 @@
 
 Throughput: 64 episodes of 4 calls whose tools take 200 ms each, on a tiny random model, so that the tools and not the
 processor are the bottleneck; both fleets are started first and play in turn. Idle: a grpo stage on two workers whose
-episodes take log-normal times (median 0.4 s, one in twenty beyond 2 s), synchronous and one step ahead, in turn.
+episodes take log-normal times (`support/long_tail.py`), synchronous and one step ahead, in turn.
 
-python benchmarks/cluster.py --out cluster.json       # about 5 minutes
+python benchmarks/cluster.py --out cluster.json       # about 8 minutes
 """
 
 from __future__ import annotations
@@ -12,97 +12,28 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import math
 import os
 import sys
 import tempfile
 import time
-import tomllib
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from support.long_tail import EPISODES, Run, make_model, play
 
-from quintain import Episode, Task, Verdict, World
+from quintain import Task
 from quintain.cluster.fleet import Fleet
 from quintain.cluster.placement import Placement
 from quintain.harness.journal import Journal
-from quintain.pipeline.run import run_recipe
-from quintain.pipeline.stages import STAGES
-from quintain.recipe import recipe_from_table
 
 TESTS = Path(__file__).parents[1] / "tests"
 sys.path += [str(Path(__file__).parent), str(TESTS), str(TESTS / "cluster")]
 
-EPISODES, CALLS, SECONDS, PLACES = 64, 4, 0.2, 8
-MEDIAN, SPREAD = 0.4, 1.0
-"""Seconds, and the standard deviation of their logarithm: one in twenty is longer than 5.2 times the median."""
-
-RECIPE = """
-name = "idle"
-concurrency = 64
-
-[model]
-base = "{model}"
-
-[cluster]
-workers = 2
-episodes_per_worker = 32
-
-[world]
-world = "cluster:LongTail"
-
-[budget]
-turns = 1
-tokens = 16
-
-[pools.train]
-split = "train"
-count = 64
-
-[[stages]]
-kind = "grpo"
-name = "grpo"
-pool = "train"
-max_tokens = 16
-
-[stages.train]
-learning_rate = 1e-5
-groups = 8
-group_size = 8
-steps = {steps}
-kl = 0.0
-refill = 0
-ahead = {ahead}
-guard = {{ off = ["no_kept_group", "zero_variance"] }}
-"""
-
-
-class LongTail(World):
-    """Its verdict takes its time; success is a coin, so that groups vary."""
-
-    name = "long-tail"
-
-    @classmethod
-    def generate(cls, split: str, count: int, seed: int, *_: Any, **__: Any) -> list[Task]:
-        return [Task(f"{split}-{number}", "long-tail", f"Wait {number}.") for number in range(count)]
-
-    async def verify(self, task: Task, episode: Episode) -> Verdict:
-        await asyncio.sleep(self.random.lognormvariate(math.log(MEDIAN), SPREAD))
-        return Verdict(success=bool(episode.seed % 2))
-
-
-@dataclass(frozen=True)
-class Idle:
-    """Shares of the time from the second step on, and the age of the oldest token."""
-
-    trainer: float
-    engines: float
-    staleness: int
+CALLS, SECONDS, PLACES = 4, 0.2, 8
+WORKERS = {"workers": 2, "episodes_per_worker": EPISODES // 2}
 
 
 async def throughput(model: Path, folder: Path, rounds: int) -> dict[int, list[float]]:
@@ -116,16 +47,16 @@ async def throughput(model: Path, folder: Path, rounds: int) -> dict[int, list[f
     }
     for workers, fleet in fleets.items():
         while len(fleet.pids) < workers:
-            await play(fleet, folder / f"warm-{workers}-{time.monotonic_ns()}", 1)
+            await seconds_of(fleet, folder / f"warm-{workers}-{time.monotonic_ns()}", 1)
     for number in range(rounds):
         for workers, fleet in fleets.items():
-            found[workers].append(EPISODES / await play(fleet, folder / f"{number}-{workers}", EPISODES))
+            found[workers].append(EPISODES / await seconds_of(fleet, folder / f"{number}-{workers}", EPISODES))
     for fleet in fleets.values():
         fleet.close()
     return found
 
 
-async def play(fleet: Fleet, folder: Path, count: int) -> float:
+async def seconds_of(fleet: Fleet, folder: Path, count: int) -> float:
     """Seconds that so many episodes take."""
     from counting import Counting
 
@@ -138,21 +69,11 @@ async def play(fleet: Fleet, folder: Path, count: int) -> float:
     return seconds
 
 
-def idle(folder: Path, model: Path, steps: int, ahead: int) -> Idle:
-    """One run of the recipe, read from its metrics."""
-    table = tomllib.loads(RECIPE.format(model=model, steps=steps, ahead=ahead))
-    run_recipe(recipe_from_table(table, "cluster"), "", Path(__file__).parent, folder, STAGES)
-    rows = [json.loads(line) for line in (folder / "grpo" / "metrics.jsonl").read_text().splitlines()][1:]
-    waited, trained = (sum(row[f"{name}_seconds"] for row in rows) for name in ("rollout", "training"))
-    engines = sum(row["engine_idle"] for row in rows) / len(rows)
-    return Idle(waited / (waited + trained), engines, max(row.get("staleness", 0) for row in rows))
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=10)
-    parser.add_argument("--hidden", type=int, default=512, help="width of the model: more makes training longer")
+    parser.add_argument("--steps", type=int, default=6)
+    parser.add_argument("--hidden", type=int, default=1024, help="width of the model: more makes training longer")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
     if find_spec("ray") is None:
@@ -162,32 +83,34 @@ def main() -> None:
 
     os.environ["COUNTING_SECONDS"] = str(SECONDS)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))  # what workers import
-    found: dict[str, list[Idle]] = {"synchronous": [], "one step ahead": []}
+    found: dict[str, list[Run]] = {"synchronous": [], "one step ahead": []}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rates = asyncio.run(throughput(save_tiny(folder / "tiny"), folder / "throughput", options.rounds))
-        model = save_tiny(folder / "wide", hidden=options.hidden, layers=4)
+        model = make_model(folder / "wide", options.hidden)
         for number in range(options.rounds):
             for ahead, runs in enumerate(found.values()):
-                runs.append(idle(folder / f"idle-{number}-{ahead}", model, options.steps, ahead))
+                runs.append(play(folder / f"idle-{number}-{ahead}", model, options.steps, ahead, cluster=WORKERS))
     ratio = median(rates[2]) / median(rates[1])
     result = {
         "cores": os.cpu_count(),
+        "hidden": options.hidden,
+        "steps": options.steps,
         "episodes": EPISODES,
         "calls": CALLS,
         "tool_seconds": SECONDS,
         "episodes_per_worker": PLACES,
         "episodes_per_second": rates,
         "two_workers_over_one": ratio,
-        "trainer_idle": {name: [one.trainer for one in runs] for name, runs in found.items()},
-        "engine_idle": {name: [one.engines for one in runs] for name, runs in found.items()},
+        "trainer_idle": {name: [one.trainer_idle for one in runs] for name, runs in found.items()},
+        "engine_idle": {name: [one.engine_idle for one in runs] for name, runs in found.items()},
         "staleness": {name: max(one.staleness for one in runs) for name, runs in found.items()},
     }
     table = Table("", "median of " + str(options.rounds))
     table.add_row("episodes / s, 1 worker", f"{median(rates[1]):.2f}")
     table.add_row("episodes / s, 2 workers", f"{median(rates[2]):.2f} ({ratio:.2f}x)")
     for name, runs in found.items():
-        table.add_row(f"trainer idle, {name}", f"{median(one.trainer for one in runs):.0%}")
+        table.add_row(f"trainer idle, {name}", f"{median(one.trainer_idle for one in runs):.0%}")
     Console().print(table)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(result, indent=1) + "\n")

@@ -50,10 +50,10 @@ def test_one_step_ahead_hides_the_shorter_of_playing_and_training():
 
 def test_on_shared_accelerators_the_engines_stand_still_while_the_trainer_works():
     assert simulate(replace(ONE_TURN, ahead=1, shared=True)).step_seconds == pytest.approx(3.0)
-    # Two turns of 1 s with 4 s of tools between them: 6 s. The next step's first turn waits for 2 s of training.
+    # Two turns of 1 s, 4 s of tools after the first and of the verdict: 10 s. The next step waits for 2 s of training.
     tools = replace(ONE_TURN, turns=2, latency=Latency(4.0, 4.0), ahead=1)
-    assert simulate(replace(tools, shared=True)).step_seconds == pytest.approx(8.0)
-    assert simulate(tools).step_seconds == pytest.approx(6.0)
+    assert simulate(replace(tools, shared=True)).step_seconds == pytest.approx(12.0)
+    assert simulate(tools).step_seconds == pytest.approx(10.0)
 
 
 def test_half_the_places_take_twice_the_time():

@@ -1,8 +1,9 @@
 """Rollouts and training as a discrete-event simulation: who waits for whom, when tools have long-tailed latencies.
 
 An engine decodes all of its sequences together, one token each per step, and reads what is new to an episode before it
-decodes on. Episodes alternate between their engine and their tools; the trainer learns from a step once all of its
-episodes are played. Which steps may overlap is `ahead`, as in `training/grpo_config.py`.
+decodes on. Episodes alternate between their engine and their tools, the verdict after the last turn counted as one; the
+trainer learns from a step once all of its episodes are played. Which steps may overlap is `ahead`, as in
+`training/grpo_config.py`.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class Shop:
         tokens: generated in one turn.
         prefill: seconds an engine reads before a turn.
         decoding: seconds of a decoding step, by the number of sequences.
-        latency: of the tools of one turn.
+        latency: of the tools of one turn; of the verdict, after the last.
         training: seconds of an optimiser step.
         ahead: steps whose episodes are played before the trainer asks for them.
     """
@@ -231,10 +232,9 @@ class _Simulation:
 
     def _generated(self, episode: int) -> None:
         self.episodes[episode].turns += 1
-        if self.episodes[episode].turns == self.shop.turns:
-            self._finished(episode)
-        else:
-            self._at(self.now + self.shop.latency.draw(self.rng), lambda: self._turn(episode))
+        over = self.episodes[episode].turns == self.shop.turns
+        then = self._finished if over else self._turn
+        self._at(self.now + self.shop.latency.draw(self.rng), lambda: then(episode))
 
     def _finished(self, number: int) -> None:
         episode = self.episodes[number]
