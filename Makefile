@@ -26,8 +26,10 @@ docs: $(VENV)/.dev # the site, in build/docs: a warning or a broken link is an e
 	$(BIN)/python -m sphinx -q -W --keep-going -c docs/_site . build/docs
 	$(BIN)/python docs/_site/links.py build/docs
 
-bench: $(VENV)/.dev runs/quickstart/report.json
-	for script in benchmarks/*.py; do $(BIN)/python $$script --out runs/bench/$$(basename $$script .py).json || exit 1; done
+bench: $(VENV)/.dev runs/quickstart/report.json # a script that this machine can't run says so and ends with 2
+	for script in benchmarks/*.py; do \
+		$(BIN)/python $$script --out runs/bench/$$(basename $$script .py).json || [ $$? -eq 2 ] || exit 1; \
+	done
 
 runs/quickstart/report.json: | $(VENV)/.quickstart # the trained model that benchmarks measure
 	$(BIN)/quintain quickstart --out runs/quickstart

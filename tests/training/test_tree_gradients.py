@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
@@ -13,6 +15,7 @@ from quintain.interface.example import Example
 from quintain.training.attention import Layout, _flex_attention, _visibility, supports_trees
 from quintain.training.blocks import block_attention
 from quintain.training.forward import prepare, tree_logprobs
+from quintain.training.head import CHUNK_ELEMENTS
 from quintain.training.objective import cross_entropy, policy_gradient
 from quintain.training.packing import pack
 from quintain.training.tree import build_tree
@@ -76,7 +79,7 @@ def test_chunks_of_the_head_change_nothing(monkeypatch):
     model = tiny("qwen3")
     prepare(model)
     expected = tree_gradients(model, family_of_examples(), cross_entropy)
-    monkeypatch.setattr("quintain.training.head.CHUNK_ELEMENTS", 7 * VOCABULARY)
+    monkeypatch.setitem(CHUNK_ELEMENTS, "cpu", 7 * VOCABULARY)
     assert_close(tree_gradients(model, family_of_examples(), cross_entropy), expected)
 
 
@@ -179,12 +182,55 @@ def test_flex_attention_uses_the_same_visibility(window):
         dense[query, path if window is None else path[-window:]] = True
     index = torch.arange(size)
     assert torch.equal(_visibility(tree.ends, tree.positions, window)(index[:, None], index[None, :]), dense)
+
+
+@pytest.mark.parametrize("window", [None, 7, 300])
+def test_the_blocks_flex_attention_skips_hide_everything_and_those_it_does_not_mask_nothing(window):
+    draw = random.Random(3)
+    trunk = [draw.randrange(3, VOCABULARY) for _ in range(400)]
+    tails = [trunk[:cut] + [draw.randrange(3, VOCABULARY) for _ in range(170)] for cut in (400, 400, 130, 0)]
+    tree = build_tree([example(ids) for ids in tails])
+    index = torch.arange(len(tree))
+    dense = _visibility(tree.ends, tree.positions, window)(index[:, None], index[None, :])
     mask = Layout.of(tree, torch.device("cpu")).flex(window)
     blocks = mask.to_dense()[0, 0].bool()
-    padded = torch.zeros(blocks.shape[0] * 128, blocks.shape[1] * 128, dtype=torch.bool)
-    padded[:size, :size] = dense
-    expected = padded.view(blocks.shape[0], 128, blocks.shape[1], 128).any(3).any(1)
-    assert torch.equal(blocks, expected)
+    rest = len(blocks) * 128 - len(tree)
+    tiles = torch.nn.functional.pad(dense, (0, rest, 0, rest)).view(len(blocks), 128, len(blocks), 128).transpose(1, 2)
+    some, every = tiles.flatten(2).any(2), tiles.flatten(2).all(2)
+    assert not (some & ~blocks).any()
+    whole = [
+        (query, int(key))
+        for query, count in enumerate(mask.full_kv_num_blocks[0, 0].tolist())
+        for key in mask.full_kv_indices[0, 0, query, :count]
+    ]
+    assert all(every[place] for place in whole)
+    if window is None:
+        assert torch.equal(blocks, some)
+        assert len(whole) == every.sum() > 0
+    else:
+        assert blocks.sum() < len(blocks) * (len(blocks) + 1) / 2
+
+
+def test_the_backward_pass_may_run_in_another_thread_as_on_a_gpu():
+    model = tiny("gemma3")
+    prepare(model)
+    examples = family_of_examples()
+    expected = tree_gradients(model, examples, cross_entropy)
+    model.zero_grad()
+    model.gradient_checkpointing_enable({"use_reentrant": False})
+    (tree,) = pack(examples, 10_000)
+    with tree_logprobs(model, tree) as logprobs, ThreadPoolExecutor(1) as other:
+        other.submit(cross_entropy(logprobs, tree.predictions, tree.loss_weight).value.backward).result()
+    assert_close({name: one.grad for name, one in model.named_parameters() if one.grad is not None}, expected)
+
+
+def test_gradients_of_a_head_in_bfloat16_are_summed_over_chunks_in_float32(monkeypatch):
+    model = tiny("qwen3").bfloat16()
+    prepare(model)
+    expected = tree_gradients(model, family_of_examples(), cross_entropy)["lm_head.weight"].float()
+    monkeypatch.setitem(CHUNK_ELEMENTS, "cpu", VOCABULARY)
+    found = tree_gradients(model, family_of_examples(), cross_entropy)["lm_head.weight"].float()
+    assert (found - expected).norm() < 2**-8 * expected.norm()
 
 
 @pytest.mark.parametrize("window", [None, 7])

@@ -2,7 +2,8 @@
 
 A tree is one packed sequence; each token attends to its ancestors and itself only. The attention function
 is registered with transformers under a name of its own and used inside `tree_attention(...)` alone, so the
-same model object keeps generating as before outside.
+same model object keeps generating as before outside. Which tree it is comes as an argument through the model's layers,
+not from the surroundings: on a GPU the backward pass, and what it computes again, runs in another thread.
 
 On CPU the queries are cut into blocks of consecutive tokens. Depth-first order makes every key a block
 can need either an ancestor of its first token or a token of the block itself, so each block is a small
@@ -14,13 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask, flex_attention
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from transformers import AttentionInterface
 
 from quintain.training.blocks import Block, block_attention, mask_of, spans_of
@@ -29,6 +30,8 @@ from quintain.training.tree import PrefixTree
 NAME = "quintain_tree"
 BLOCK = 96
 """Queries of a block: larger ones waste more on masked pairs, smaller ones cost more calls and copies."""
+FLEX_BLOCK = 128
+"""Queries and keys of FlexAttention's blocks."""
 
 _LAYER_TYPES = {"full_attention", "sliding_attention"}
 
@@ -57,15 +60,8 @@ class Layout:
     def flex(self, window: int | None) -> BlockMask:
         """FlexAttention's block mask for a sliding window in tokens (None: full attention)."""
         if window not in self._flex:
-            visible = _visibility(self.ends.to(self.device), self.positions.to(self.device), window)
-            size = len(self.ends)
-            self._flex[window] = create_block_mask(
-                lambda batch, head, query, key: visible(query, key), None, None, size, size, device=str(self.device)
-            )
+            self._flex[window] = _block_mask(self, window)
         return self._flex[window]
-
-
-_current: ContextVar[Layout | None] = ContextVar("quintain_tree_layout", default=None)
 
 
 def supports_trees(model: Any) -> bool:
@@ -80,17 +76,15 @@ def supports_trees(model: Any) -> bool:
 
 
 @contextmanager
-def tree_attention(model: Any, layout: Layout) -> Iterator[None]:
-    """Inside, the model's attention is that of `layout`; keep the backward pass inside too (checkpointing)."""
+def tree_attention(model: Any) -> Iterator[None]:
+    """Inside, the model attends by the `layout` it is called with; keep the backward pass inside (checkpointing)."""
     config = model.config.get_text_config()
     before = config._attn_implementation
-    token = _current.set(layout)
     config._attn_implementation = NAME
     try:
         yield
     finally:
         config._attn_implementation = before
-        _current.reset(token)
 
 
 def _visibility(ends: Tensor, positions: Tensor, window: int | None) -> Callable[[Tensor, Tensor], Tensor]:
@@ -101,6 +95,43 @@ def _visibility(ends: Tensor, positions: Tensor, window: int | None) -> Callable
         return ancestor if window is None else ancestor & (positions[query] - positions[key] < window)
 
     return visible
+
+
+def _block_mask(layout: Layout, window: int | None) -> BlockMask:
+    """FlexAttention's mask, from the edges of its blocks: `create_block_mask` computes all N^2 pairs first.
+
+    A block of keys is seen from its first token to the last descendant of any of its tokens: descendants follow their
+    token directly, so these ranges have no gaps.
+    """
+    size = len(layout.ends)
+    count = -(-size // FLEX_BLOCK)
+    first = torch.arange(count) * FLEX_BLOCK
+    low = _by_block(layout.positions, count, size).amin(1)
+    high = _by_block(layout.positions, count, -1).amax(1)
+    ends, shortest = _by_block(layout.ends, count, 0).amax(1), _by_block(layout.ends, count, size).amin(1)
+    seen = (first[None, :] <= first[:, None]) & (first[:, None] < ends[None, :])
+    whole = (first[None, :] < first[:, None]) & (first[:, None] + FLEX_BLOCK <= shortest[None, :])
+    if window is not None:
+        seen &= low[:, None] - high[None, :] < window
+        whole[:] = False
+    visible = _visibility(layout.ends.to(layout.device), layout.positions.to(layout.device), window)
+    return BlockMask.from_kv_blocks(
+        *(one.to(layout.device) for one in (*_listed(seen & ~whole), *_listed(whole))),
+        BLOCK_SIZE=FLEX_BLOCK,
+        mask_mod=lambda batch, head, query, key: visible(query, key),
+        seq_lengths=(size, size),
+    )
+
+
+def _by_block(values: Tensor, count: int, rest: int) -> Tensor:
+    """`[N]` to `[blocks, FLEX_BLOCK]`, the last one filled up."""
+    return F.pad(values, (0, count * FLEX_BLOCK - len(values)), value=rest).view(count, FLEX_BLOCK)
+
+
+def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
+    """How many blocks of keys each block of queries has, and which, those first `[1, 1, blocks(, blocks)]`."""
+    order = torch.argsort(blocks.int(), dim=1, descending=True, stable=True)
+    return blocks.sum(1, dtype=torch.int32)[None, None], order.int()[None, None]
 
 
 def _cut(layout: Layout, window: int | None) -> list[Block]:
@@ -127,14 +158,13 @@ def _attend(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
+    *,
+    layout: Layout,
     scaling: float | None = None,
     sliding_window: int | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
     """transformers' attention function: `[1, heads, N, D]` queries to `[1, N, heads, D]` outputs."""
-    layout = _current.get()
-    if layout is None or query.shape[2] != len(layout.ends):
-        raise RuntimeError(f"tree attention called for {query.shape[2]} tokens outside of its `tree_attention` block")
     if query.device.type == "cuda":
         return _flex_attention(query, key, value, layout.flex(sliding_window), scaling, _compiled_flex()), None
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling

@@ -63,14 +63,17 @@ def tree_logprobs(model: Any, tree: PrefixTree) -> Iterator[Logprobs]:
     """
     forward = model if isinstance(model, TreeForward) else TreeForward(model)
     causal = causal_lm(forward.model)
-    with tree_attention(causal, Layout.of(tree, causal.device)) if supports_trees(causal) else nullcontext():
+    with tree_attention(causal) if supports_trees(causal) else nullcontext():
         yield Logprobs(*forward(tree))
 
 
 def _tree_hidden(causal: Any, tree: PrefixTree) -> Tensor:
     """Hidden states `[N, H]`, every token computed once."""
     hidden: Tensor = causal.get_decoder()(
-        input_ids=tree.ids[None].to(causal.device), position_ids=tree.positions[None].to(causal.device), use_cache=False
+        input_ids=tree.ids[None].to(causal.device),
+        position_ids=tree.positions[None].to(causal.device),
+        use_cache=False,
+        layout=Layout.of(tree, causal.device),
     ).last_hidden_state
     return hidden[0]
 

@@ -12,8 +12,9 @@ from torch import Tensor
 
 from quintain.training.tree import Predictions
 
-CHUNK_ELEMENTS = 2**24
-"""Logits per chunk: 64 MiB in float32, about 340 positions of a 49k vocabulary."""
+CHUNK_ELEMENTS = {"cpu": 2**24, "cuda": 2**27}
+"""Logits per chunk: 64 MiB in float32, about 340 positions of a 49k vocabulary. A GPU reads the whole head for each
+chunk, and needs several hundred positions to be busy meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
         targets: Tensor,
         finish: Callable[[Tensor], Tensor] | None,
     ) -> tuple[Tensor, Tensor]:
-        chunks = _chunks(rows, hidden.shape[0], weight.shape[0])
+        chunks = _chunks(rows, hidden.shape[0], CHUNK_ELEMENTS[hidden.device.type] // weight.shape[0])
         values = torch.empty(rows.shape[0], dtype=torch.float32, device=hidden.device)
         entropies = torch.empty_like(values)
         normalisers = torch.empty(hidden.shape[0], dtype=torch.float32, device=hidden.device)
@@ -96,7 +97,7 @@ class _ChunkedLogprobs(torch.autograd.Function):
         hidden, weight, bias, rows, targets, normalisers = ctx.saved_tensors
         needs_hidden, needs_weight, needs_bias = ctx.needs_input_grad[:3]
         hidden_grad = torch.zeros_like(hidden) if needs_hidden else None
-        weight_grad = torch.zeros_like(weight) if needs_weight else None
+        weight_grad = torch.zeros_like(weight, dtype=torch.float32) if needs_weight else None
         bias_grad = torch.zeros_like(bias) if needs_bias else None
         for first, last, start, stop in ctx.chunks:
             slope, upstream = _slope(ctx.finish, hidden[first:last], weight, bias)
@@ -108,10 +109,19 @@ class _ChunkedLogprobs(torch.autograd.Function):
             if hidden_grad is not None:
                 torch.mm(step, weight, out=hidden_grad[first:last])
             if weight_grad is not None:
-                weight_grad.addmm_(step.t(), hidden[first:last])
+                _add_product(weight_grad, step.t(), hidden[first:last])
             if bias_grad is not None:
                 bias_grad += step.sum(0)
-        return hidden_grad, weight_grad, bias_grad, None, None, None
+        whole = None if weight_grad is None else weight_grad.to(weight.dtype)
+        return hidden_grad, whole, bias_grad, None, None, None
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor) -> None:
+    """Adds `left @ right` to a sum in float32; a sum over chunks in bfloat16 would lose the small ones."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right)
+    else:
+        total += left @ right
 
 
 def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None, finish: Callable[[Tensor], Tensor] | None) -> Tensor:
@@ -138,9 +148,8 @@ def _slope(
     return slope, finished.detach()
 
 
-def _chunks(rows: Tensor, total: int, vocabulary: int) -> list[tuple[int, int, int, int]]:
-    """Row and prediction ranges `(first row, last row, first prediction, last prediction)`."""
-    size = max(1, CHUNK_ELEMENTS // vocabulary)
-    edges = [*range(0, total, size), total]
+def _chunks(rows: Tensor, total: int, size: int) -> list[tuple[int, int, int, int]]:
+    """Row and prediction ranges `(first row, last row, first prediction, last prediction)` of so many rows."""
+    edges = [*range(0, total, max(1, size)), total]
     cuts = torch.searchsorted(rows, torch.tensor(edges, device=rows.device)).tolist()
     return [(edges[i], edges[i + 1], cuts[i], cuts[i + 1]) for i in range(len(edges) - 1)]
