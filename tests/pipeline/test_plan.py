@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from quintain.cli.main import main
@@ -10,6 +12,7 @@ from quintain.commands.shape import (
     forward_flops,
     kv_bytes,
     lora_parameters,
+    most_tokens,
     parameters,
     shape_of,
     training_bytes,
@@ -92,6 +95,43 @@ def test_the_recipe_for_one_accelerator_fits_it():
     assert [one["kind"] for one in result["stages"]] == [
         *("rollout", "fas", "has", "cpt", "cpt", "sft", "eval", "grpo", "eval")
     ]
+
+
+def test_the_longest_document_is_what_one_accelerator_has_room_for_beside_the_states():
+    # 16 * 1232 bytes of states on four, and 2 * 68 * 8 bytes of activations for each of ten tokens
+    room = 16 * 1232 / 4 + 10 * 2 * 68 * 8
+    assert most_tokens(SMALL, room, 4) == 10
+    assert most_tokens(SMALL, room - 1, 4) == 9
+    assert most_tokens(SMALL, room) == 0
+
+
+@pytest.mark.parametrize("name", ["several-gpus.md", "several-gpus.zh.md"])
+def test_the_page_on_several_gpus_states_the_longest_documents_by_the_formula(name):
+    page = (Path(__file__).parents[2] / "docs" / "concepts" / name).read_text(encoding="utf-8")
+    sizes = {"0.6B": (28, 1024, 16, 3072), "4B": (36, 2560, 32, 9728), "8B": (36, 4096, 32, 12_288)}
+    for model, (layers, hidden, heads, intermediate) in {**sizes, "32B": (64, 5120, 64, 25_600)}.items():
+        shape = ShapeSection(
+            layers=layers,
+            hidden=hidden,
+            heads=heads,
+            kv_heads=8,
+            head_dim=128,
+            intermediate=intermediate,
+            vocabulary=151_936,
+            tied=hidden < 4096,
+        )
+        settings = {"recompute": True, "precision": "bfloat16"}
+        found = [most_tokens(shape, 0.9 * 80 * 2**30, count, **settings) for count in (1, 8, 64)]
+        (row,) = [line for line in page.splitlines() if line.startswith(f"| {model}")]
+        assert row.endswith("| " + " | ".join(f"{one:,}" for one in found) + " |")
+
+
+def test_a_context_that_does_not_fit_is_told_what_would(recipe_file):
+    text = recipe_file.read_text().replace("[budget]", "[plan]\ngib = 0.01\n\n[budget]")
+    recipe_file.write_text(text)
+    result = plan_run(recipe_file)
+    most = {one["name"]: one["most_tokens"] for one in result["stages"]}["sft"]
+    assert any(f"microbatch_tokens (at most {most:,}: a document" in line for line in result["lines"])
 
 
 def test_what_does_not_fit_says_what_helps(recipe_file):

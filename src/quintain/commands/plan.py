@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -18,6 +18,7 @@ from quintain.commands.shape import (
     FLOAT32,
     forward_flops,
     kv_bytes,
+    most_tokens,
     parameters,
     shape_of,
     training_bytes,
@@ -44,6 +45,7 @@ class StagePlan:
         gib: memory of one accelerator.
         hours: on all accelerators.
         note: what the figures rest on, or what stands against them.
+        most_tokens: of a microbatch, and so of a document, that one accelerator has room for.
     """
 
     name: str
@@ -53,6 +55,7 @@ class StagePlan:
     gib: float | None = None
     hours: float | None = None
     note: str = ""
+    most_tokens: int | None = None
 
 
 def plan(recipe: Recipe) -> dict[str, Any]:
@@ -107,7 +110,12 @@ class _Planner:
             "sft": self.sft,
             "grpo": self.grpo,
         }
-        return kinds.get(stage.kind, lambda one: StagePlan(one.name, one.kind))(stage)
+        made = kinds.get(stage.kind, lambda one: StagePlan(one.name, one.kind))(stage)
+        if made.gib is None or not hasattr(stage, "train"):
+            return made
+        taken = made.gib * GIB - self._training_bytes(stage, stage.train.microbatch_tokens)
+        room = self.machine.gib * GIB - taken
+        return replace(made, most_tokens=most_tokens(self.shape, room, self.machine.accelerators, **_memory(stage)))
 
     def fas(self, stage: Any) -> StagePlan:
         samples = stage.make.memories * len(stage.make.styles) * PER_QUESTION
@@ -193,13 +201,13 @@ class _Planner:
 
     def _training(self, stage: Any, tokens: int, context: int) -> tuple[float, float]:
         """GiB of one accelerator, and hours."""
-        config = stage.train
-        rank, again = config.lora_rank, config.recompute
-        size = training_bytes(
-            self.shape, config.microbatch_tokens, lora_rank=rank, recompute=again, precision=config.precision
-        )
-        gib = (size["states"] / self.machine.accelerators + size["activations"]) / GIB
-        return gib, self._bounded(stage, self._work(config, tokens, context) / self._speed() / 3600)
+        hours = self._work(stage.train, tokens, context) / self._speed() / 3600
+        return self._training_bytes(stage, stage.train.microbatch_tokens) / GIB, self._bounded(stage, hours)
+
+    def _training_bytes(self, stage: Any, tokens: int) -> float:
+        """Bytes of one accelerator: its share of the states, and the activations of a microbatch."""
+        size = training_bytes(self.shape, tokens, **_memory(stage))
+        return size["states"] / self.machine.accelerators + size["activations"]
 
     def _work(self, config: Any, tokens: int, context: int) -> float:
         """Operations to learn from so many tokens."""
@@ -251,6 +259,12 @@ class _Planner:
         return sum(own) + sum(self._episodes(one.data) for one in found if one.kind != "rollout")
 
 
+def _memory(stage: Any) -> dict[str, Any]:
+    """The settings of a training stage that decide its memory."""
+    config = stage.train
+    return {"lora_rank": config.lora_rank, "recompute": config.recompute, "precision": config.precision}
+
+
 def _headline(recipe: Recipe, total: int, active: int) -> str:
     machine = recipe.plan
     used = "" if active == total else f", {active / 1e9:.2f}B active"
@@ -275,7 +289,7 @@ def _warnings(recipe: Recipe, stages: list[StagePlan]) -> list[str]:
     room = recipe.plan.gib
     remedy = "use more of them, lora_rank, recompute, or a smaller microbatch_tokens"
     lines = [
-        f"warning: {one.name}: {one.gib:.1f} GiB > {room:g} GiB of one accelerator; {remedy}"
+        f"warning: {one.name}: {one.gib:.1f} GiB > {room:g} GiB of one accelerator; {remedy}{_at_most(one)}"
         for one in stages
         if one.gib is not None and one.gib > room
     ]
@@ -284,6 +298,10 @@ def _warnings(recipe: Recipe, stages: list[StagePlan]) -> list[str]:
             "note: training is sharded under torchrun; this version plays on one accelerator, so that takes longer"
         )
     return lines
+
+
+def _at_most(stage: StagePlan) -> str:
+    return f" (at most {stage.most_tokens:,}: a document is computed by one accelerator)" if stage.most_tokens else ""
 
 
 def _short(number: int | None) -> str:

@@ -112,6 +112,22 @@ def training_bytes(
     return {"states": states, "activations": tokens * kept / (2 if precision == "bfloat16" else 1)}
 
 
+def most_tokens(shape: ShapeSection, room: float, accelerators: int = 1, **settings: Any) -> int:
+    """Tokens of the largest microbatch, and so of the longest document, that one accelerator has room for.
+
+    Args:
+        shape: the dimensions.
+        room: bytes of one.
+        accelerators: how many share the states.
+        settings: of `training_bytes`.
+
+    Returns:
+        0 where the states alone are too large.
+    """
+    size = training_bytes(shape, 1, **settings)
+    return max(0, int((room - size["states"] / accelerators) // size["activations"]))
+
+
 def kv_bytes(shape: ShapeSection) -> int:
     """Bytes one token takes in the key-value cache, in float32."""
     return 2 * shape.layers * shape.kv_heads * shape.head_dim * FLOAT32
