@@ -187,7 +187,7 @@ class Bench:
         self.stage = next(stage for stage in self.recipe.stages if isinstance(stage, GRPOStage))
         workshop = Workshop(self.recipe, RECIPE.parent, folder)
         self.pool = workshop.pool(self.stage.pool)
-        self.world = workshop.only_world("this benchmark")
+        self.world = workshop.one_world("this benchmark")
         self.toolset = self.world.toolset()
         self.instructions = self.world.world_class.instructions
         self.common = {

@@ -91,7 +91,7 @@ def test_where_nothing_can_be_told_yet_one_line_says_why(told, tmp_path, capsys)
     assert preview(told, tmp_path / "run") == 0
     assert capsys.readouterr().out == (
         "decisions: no preview: 3 successes and 0 failures (of reference solutions: demos not played yet); "
-        "decisions need both in one language\n"
+        "decisions need both in one language of one world\n"
     )
 
 

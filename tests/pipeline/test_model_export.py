@@ -159,6 +159,7 @@ def test_the_folder_says_how_it_was_trained_and_measured(finished, export):
     assert settings["max_new_tokens"] == TOKENS, "as the model was measured"
     assert read_lock(folder / "tools.lock") == read_lock(finished / "sft" / "model" / "tools.lock")
     assert [one["function"]["name"] for one in tools_of(folder)] == ["add"]
+    assert (folder / "system.txt").read_text(encoding="utf-8") == "Add.", "as its episodes begin"
 
 
 def test_the_card_states_pass_1_with_its_interval_contamination_and_lineage(finished, export):

@@ -16,7 +16,12 @@ from typing import Any
 import openai
 import pytest
 
+from quintain import Budget, Task, World
 from quintain.cli.main import main
+from quintain.interface.messages import message
+from quintain.recipe.tables import WorldSection
+from quintain.recipe.worlds import RecipeWorld
+from quintain.serving.conversation import Told, harness_of
 
 TALLY = [sys.executable, str(Path(__file__).parent / "served_tally.py")]
 
@@ -152,6 +157,19 @@ def test_a_client_that_leaves_in_the_middle_does_no_harm(tally):
         next(iter(made))
         made.close()
     assert ask(tally, "8").choices[0].message.content == "The sum is 108."
+
+
+async def test_a_world_that_plays_a_user_leaves_that_to_the_person():
+    class Insisting(World):
+        name = "insisting"
+
+        def user(self, view):
+            return message("user", "And now?")
+
+    place = RecipeWorld(WorldSection(world="my:Insisting"), Insisting, Budget(turns=4))
+    episode = await harness_of(place).run(Task("t", "insisting", "3 + 1?"), Told("4"))
+    assert [turn.action.answer for turn in episode.turns] == ["4"]
+    assert str(episode.outcome) == "answered"
 
 
 def test_an_agent_that_never_answers_says_which_limit_it_reached(tally):

@@ -284,10 +284,3 @@ def test_a_table_is_named_as_its_tasks_spell_the_world(mixed):
     recipe = load_recipe(mixed)
     with pytest.raises(InputError, match=r"worlds.chooser: .* spell their world 'picker'; write \[worlds.picker\]"):
         Workshop(recipe, mixed.parent, mixed.parent).pool("train")
-
-
-def test_a_stage_that_works_in_one_world_says_so(mixed, tmp_path, capsys):
-    stage = '[[stages]]\nkind = "has"\nname = "has"\ndata = ["demos"]\n'
-    mixed.write_text(mixed.read_text().replace('[[stages]]\nkind = "sft"', stage + '[[stages]]\nkind = "sft"'))
-    assert main(["run", str(mixed), "--out", str(tmp_path / "run")]) == 2
-    assert "stage 'has': has works in one world, and the recipe has 2 (counter, picker)" in capsys.readouterr().err

@@ -41,7 +41,7 @@ def ask(tmp_path, reply, steps, times=1):
     with serve(reply) as server:
         config = TeacherConfig(endpoint=EndpointConfig(model="m", url=server.url, tries=1))
         counts, spent = Counter(), Spent()
-        taught = TaughtActions(TOOLS, counts, spent)
+        taught = TaughtActions({EPISODE.world: TOOLS}, counts, spent)
 
         async def work():
             with closing(ReplyCache(tmp_path / "replies.sqlite")) as replies:

@@ -333,7 +333,7 @@ def test_a_document_is_never_wider_than_a_microbatch():
 
 def reader(skipped: Counter | None = None) -> Reader:
     dialect = get("hermes-compact", tiny_codec())
-    return Reader(tiny_tokenizer(), dialect, Toolset([]), Counter() if skipped is None else skipped)
+    return Reader(tiny_tokenizer(), dialect, [Toolset([])], Counter() if skipped is None else skipped)
 
 
 def test_a_text_keeps_its_words_and_its_unlearnt_parts_have_no_weight():

@@ -35,6 +35,7 @@ def add_talking(commands: Any) -> None:
 def _add_agent(one: argparse.ArgumentParser) -> None:
     one.add_argument("run", type=Path, metavar="RUN", help="a run's folder")
     one.add_argument("--stage", default=None, help="which trained stage (default: the last; `base` for the base model)")
+    one.add_argument("--world", default=None, metavar="NAME", help="which world, where the recipe has several")
     one.add_argument("--temperature", type=float, default=0.0, help="0 is greedy (default)")
 
 
@@ -43,12 +44,12 @@ def _chat(options: argparse.Namespace) -> int:
 
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")  # a person may paste anything
-    chat(options.run, options.stage, options.temperature)
+    chat(options.run, options.stage, options.world, options.temperature)
     return 0
 
 
 def _serve(options: argparse.Namespace) -> int:
     from quintain.serving.server import serve
 
-    serve(options.run, options.stage, options.host, options.port, options.temperature)
+    serve(options.run, options.stage, options.world, options.host, options.port, options.temperature)
     return 0

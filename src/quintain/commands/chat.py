@@ -8,23 +8,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from quintain.harness.loop import Harness
 from quintain.interface.errors import InputError
 from quintain.pipeline.lineage import chosen_model, measured_sampling
 from quintain.pipeline.workshop import Workshop
+from quintain.serving.conversation import harness_of
 from quintain.serving.watched import Watched
 
 
-def chat(run: Path, stage: str | None, temperature: float) -> None:
+def chat(run: Path, stage: str | None, world: str | None, temperature: float) -> None:
     """Reads questions from standard input until an empty line or the end.
 
     Args:
         run: a run's folder.
         stage: the trained stage to ask; None takes the last finished one, `base` the base model.
+        world: the world it acts in; None for the only one.
         temperature: of the sampling; 0 is greedy.
 
     Raises:
-        InputError: the folder is no run, the stage is not finished, or the temperature is negative.
+        InputError: the folder is no run, the stage is not finished, no world is chosen, or the temperature is negative.
     """
     from quintain.agents.model import ModelAgent
     from quintain.inference.local import LocalEngine
@@ -33,14 +34,14 @@ def chat(run: Path, stage: str | None, temperature: float) -> None:
         raise InputError(f"temperature {temperature:g}: must be at least 0, which is greedy")
     recipe, home, name = chosen_model(run, stage)
     workshop = Workshop(recipe, home, run, accept_drift=True)  # a person sees what comes of it
-    world = workshop.only_world("chat")
+    place = workshop.one_world("chat", world, "choose with --world NAME")
     policy = workshop.policy(name)
     engine = LocalEngine(policy.model, sessions=1)
     sampling = replace(measured_sampling(run, recipe, name).sampling(), temperature=temperature)
     agent = Watched(ModelAgent(engine, policy.dialect, sampling, name=name), lambda line: print(f"  {line}"))
-    sample = workshop.pools.sample(world.name)
-    print(f"{name} of {run}, world {world.name}. For example: {sample.prompt}")
-    harness = Harness(world.make, budget=world.budget, judge=False)
+    sample = workshop.pools.sample(place.name)
+    print(f"{name} of {run}, world {place.name}. For example: {sample.prompt}")
+    harness = harness_of(place)
     try:
         for number, prompt in enumerate(_questions()):
             task = replace(sample, id=f"chat-{number}", prompt=prompt)

@@ -180,7 +180,8 @@ def serve(recipe: Path, task: str | None, port: int | None) -> None:
 
 def _task(workshop: Workshop, wanted: str | None) -> Task:
     if wanted is None:
-        return workshop.pools.sample(workshop.only_world("a server without --task").name)
+        world = workshop.one_world("a server without --task", remedy="name a task with --task")
+        return workshop.pools.sample(world.name)
     names = [name for name, pool in workshop.recipe.pools.items() if pool.sealed is None]
     found = next((task for name in names for task in workshop.pool(name) if task.id == wanted), None)
     if found is None:

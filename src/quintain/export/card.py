@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,29 +22,62 @@ from quintain.recipe import EvalStage
 from quintain.recipe.tables import SamplingSection
 
 
+@dataclass(frozen=True, slots=True)
+class KnownWorld:
+    """A world that an exported model knows.
+
+    Attributes:
+        name: of the world.
+        instructions: the system message of its episodes; "" for none.
+        toolset: its tools, in the order of the model's prompts.
+        alone: the model knows no other.
+    """
+
+    name: str
+    instructions: str
+    toolset: Toolset
+    alone: bool
+
+    @property
+    def tools_file(self) -> str:
+        """The tools as a request's `tools`."""
+        return "tools.json" if self.alone else f"tools-{self.name}.json"
+
+    @property
+    def system_file(self) -> str:
+        """The text of the system message."""
+        return "system.txt" if self.alone else f"system-{self.name}.txt"
+
+
 def model_card(
-    workshop: Workshop, stage: str, toolset: Toolset, form: str, licence: Licence, sampling: SamplingSection
+    workshop: Workshop,
+    stage: str,
+    worlds: Sequence[KnownWorld],
+    form: str,
+    licence: Licence,
+    sampling: SamplingSection,
 ) -> str:
     """The card as Markdown with the front matter that model hubs read.
 
     Args:
         workshop: of the run.
         stage: that trained the model.
-        toolset: the tools it was trained with.
+        worlds: those it knows.
         form: `model` or `adapter`.
         licence: of the base model.
         sampling: how its tokens were drawn when it was measured.
     """
     base = public_name(workshop.recipe.model.base)
-    worlds = ", ".join(f"`{one.section.world}`" for one in workshop.worlds.values())
+    named = ", ".join(f"`{one.section.world}`" for one in workshop.worlds.values())
+    place = "world" if len(workshop.worlds) == 1 else "worlds"
     sections = (
         _front_matter(base, licence, form),
         f"# {workshop.recipe.name}: {stage}",
-        f"An agent for the world {worlds}, trained from `{base}` with quintain.",
-        _use(workshop.recipe.model.dialect, form, sampling),
+        f"An agent for the {place} {named}, trained from `{base}` with quintain.",
+        _use(workshop.recipe.model.dialect, form, sampling, worlds),
         _results(workshop, stage),
         _lineage(workshop, stage),
-        _tools(toolset),
+        _tools(worlds),
         _limits(workshop.recipe.model.dialect),
         _licence(base, licence),
     )
@@ -63,7 +98,7 @@ def _front_matter(base: str, licence: Licence, form: str) -> str:
     return "\n".join(["---", *lines, "tags:", "- agent", "- tool-use", "- quintain", "---"])
 
 
-def _use(dialect: str, form: str, sampling: SamplingSection) -> str:
+def _use(dialect: str, form: str, sampling: SamplingSection, worlds: Sequence[KnownWorld]) -> str:
     served = "BASE --enable-lora --lora-modules agent=." if form == "adapter" else "."
     parser = " --enable-auto-tool-choice --tool-call-parser hermes" if dialect == "hermes" else ""
     greedy = ", greedy: ask servers for temperature 0" if not sampling.temperature else ""
@@ -80,9 +115,21 @@ vllm serve {served}{parser}
 transformers serve .
 ```
 
-Send `tools.json` as `tools`; in this order and with these texts, which is what the model was trained on. The chat
-template writes the tokens of training. {calls} It was measured with temperature {sampling.temperature:g}, top_p
-{sampling.top_p:g} and at most {sampling.max_tokens} tokens a turn{greedy}."""
+Send the texts that the model was trained on, tools in this order:
+
+{_request(worlds)}
+
+The chat template writes the tokens of training. {calls} It was measured with temperature {sampling.temperature:g},
+top_p {sampling.top_p:g} and at most {sampling.max_tokens} tokens a turn{greedy}."""
+
+
+def _request(worlds: Sequence[KnownWorld]) -> str:
+    """Which files make a request, a line for each world."""
+    return "\n".join(
+        f"- world `{one.name}`: `{one.tools_file}` as `tools`, "
+        + (f"`{one.system_file}` as the system message" if one.instructions else "no system message")
+        for one in worlds
+    )
 
 
 def _results(workshop: Workshop, stage: str) -> str:
@@ -162,10 +209,14 @@ def _stage_row(run: Path, one: Any) -> str:
     return f"| {one.name} | {one.kind} | {line} | {found['seconds'] / 60:.1f} | `{found['fingerprint'][-12:]}` |"
 
 
-def _tools(toolset: Toolset) -> str:
-    lines = [f"- `{one.signature()}`: {one.description}" for one in toolset]
-    told = f"Digest of the toolset: `{toolset.digest}`. `tools.lock` holds schemas and the shapes of results."
-    return "\n".join(["## Tools", "", *lines, "", told])
+def _tools(worlds: Sequence[KnownWorld]) -> str:
+    parts = [line for one in worlds for line in _tools_of(one)]
+    return "\n".join(["## Tools", "", *parts, "`tools.lock` holds schemas and the shapes of results."])
+
+
+def _tools_of(world: KnownWorld) -> list[str]:
+    lines = [f"- `{one.signature()}`: {one.description}" for one in world.toolset]
+    return [*lines, "", f"Digest of the toolset of `{world.name}`: `{world.toolset.digest}`.", ""]
 
 
 def _limits(dialect: str) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from quintain.agents.chat import described
-from quintain.export.card import model_card
+from quintain.export.card import KnownWorld, model_card
 from quintain.export.licence import Licence, licence_of
 from quintain.interface.dialects import get as get_dialect
 from quintain.interface.dialects.codec import TokenizerCodec
@@ -21,9 +22,6 @@ from quintain.pipeline.lineage import measured_sampling, split_stage, trained_st
 from quintain.pipeline.workshop import LOCK, Workshop
 from quintain.recipe.tables import SamplingSection
 
-TOOLS = "tools.json"
-"""The tools as a request's `tools`, in the order in which the model saw them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -32,7 +30,7 @@ class Source:
     Attributes:
         workshop: of its run.
         stage: name of the stage that trained it.
-        toolset: the tools it was trained with, in the order of its prompts.
+        worlds: those it knows, as it knows them.
         tokenizer: its transformers tokenizer.
         stop: ids that end a turn.
         licence: of its base model.
@@ -41,7 +39,7 @@ class Source:
 
     workshop: Workshop
     stage: str
-    toolset: Toolset
+    worlds: Sequence[KnownWorld]
     tokenizer: Any
     stop: tuple[int, ...]
     licence: Licence
@@ -90,9 +88,10 @@ def export_model(path: Path, form: str, out: Path) -> str:
         _write_json(folder / "generation_config.json", _generation(source))
         for name, text in source.licence.files.items():
             (folder / name).write_bytes(text)
-        card = model_card(source.workshop, source.stage, source.toolset, form, source.licence, source.sampling)
+        card = model_card(source.workshop, source.stage, source.worlds, form, source.licence, source.sampling)
         (folder / "README.md").write_text(card, encoding="utf-8")
-    return f"{out}: {source.stage} of {run}, {form}, {len(source.toolset)} tools, dialect {source.dialect}"
+    tools = sum(len(one.toolset) for one in source.worlds)
+    return f"{out}: {source.stage} of {run}, {form}, {tools} tools, dialect {source.dialect}"
 
 
 def _source(run: Path, wanted: str | None) -> Source:
@@ -105,11 +104,13 @@ def _source(run: Path, wanted: str | None) -> Source:
         raise InputError(f"{folder}: it has no tokenizer.json, so no other program can read its text")
     tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True)
     dialect = get_dialect(recipe.model.dialect, TokenizerCodec(tokenizer))
-    workshop.only_world("export")
-    (lock,) = read_lock(folder / LOCK)
-    toolset = _toolset(workshop, lock)
+    locks = read_lock(folder / LOCK)
+    worlds = [
+        KnownWorld(one.world, workshop.world(one.world).make().instructions, _toolset(workshop, one), len(locks) == 1)
+        for one in locks
+    ]
     sampling = measured_sampling(run, recipe, stage)
-    return Source(workshop, stage, toolset, tokenizer, dialect.stop, licence_of(recipe.model.base), sampling)
+    return Source(workshop, stage, worlds, tokenizer, dialect.stop, licence_of(recipe.model.base), sampling)
 
 
 def _toolset(workshop: Workshop, lock: Lock) -> Toolset:
@@ -145,7 +146,10 @@ def _write_tokenizer(source: Source, folder: Path) -> None:
 
 def _write_interface(source: Source, folder: Path) -> None:
     shutil.copy(source.model / LOCK, folder / LOCK)
-    _write_json(folder / TOOLS, described(source.toolset, {}))
+    for one in source.worlds:
+        _write_json(folder / one.tools_file, described(one.toolset, {}))
+        if one.instructions:
+            (folder / one.system_file).write_text(one.instructions, encoding="utf-8")
 
 
 def _generation(source: Source) -> dict[str, Any]:

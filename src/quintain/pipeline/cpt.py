@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +22,11 @@ def cpt(workshop: Workshop, stage: CPTStage, folder: Path) -> dict[str, Any]:
     from quintain.training.cpt import run_cpt
     from quintain.training.documents import Reader
 
-    world = workshop.only_world(f"stage {stage.name!r}: cpt")
     kinds = {one.name: one.kind for one in workshop.recipe.stages}
     policy = workshop.take_policy(stage.start)
     skipped: Counter[str] = Counter()
-    reader = Reader(policy.tokenizer, policy.dialect, world.toolset(), skipped)
+    toolsets = [one.toolset() for one in workshop.worlds.values()]
+    reader = Reader(policy.tokenizer, policy.dialect, toolsets, skipped)
     synthetic = [name for name in stage.data if kinds[name] != "cpt"]
     done = run_cpt(
         stage.train,
@@ -38,7 +39,7 @@ def cpt(workshop: Workshop, stage: CPTStage, folder: Path) -> dict[str, Any]:
         replay_share=stage.replay_share,
         skipped=skipped,
         tokenizer=policy.tokenizer,
-        summary={"digests": [workshop.digest_table()]},
+        summary={"digests": [asdict(one) for one in workshop.digests().values()]},
     )
     workshop.keep_policy(stage.name, Policy(done.model, policy.tokenizer, policy.dialect))
     return {

@@ -21,6 +21,7 @@ from quintain.pipeline.workshop import Workshop
 from quintain.progress import progress
 from quintain.recipe import FASStage
 from quintain.recipe.user_code import somebodys_code
+from quintain.recipe.worlds import RecipeWorld
 from quintain.synthesis.config import TeacherConfig
 from quintain.synthesis.documents import Document, read_documents
 from quintain.synthesis.fas import FirstOrder, Made, Spent, draw
@@ -61,7 +62,7 @@ def fas(workshop: Workshop, stage: FASStage, folder: Path) -> dict[str, Any]:
 def documents(workshop: Workshop, stage: FASStage, counts: Counter[str]) -> Iterator[Document]:
     """What the memory is built from: the world's own documents, files, and tool results of earlier stages."""
     return chain(
-        _world_documents(workshop) if stage.world_documents else (),
+        _world_documents(fas_world(workshop, stage)) if stage.world_documents else (),
         read_documents([workshop.home / path for path in stage.documents], counts),
         *(result_documents(_episodes(workshop, name), stage.tools, counts) for name in stage.data),
     )
@@ -71,8 +72,12 @@ def _episodes(workshop: Workshop, name: str) -> Iterator[Episode]:
     return (one.episode() for one in read_episodes(workshop.folder / name / JOURNAL))
 
 
-def _world_documents(workshop: Workshop) -> Iterator[Document]:
-    world = workshop.only_world("fas")
+def fas_world(workshop: Workshop, stage: FASStage) -> RecipeWorld:
+    """The world whose tools the plans call."""
+    return workshop.one_world(f"stage {stage.name!r}", stage.world)
+
+
+def _world_documents(world: RecipeWorld) -> Iterator[Document]:
     with somebodys_code(f"corpus() of world {world.section.world!r}"):
         for title, text in world.world_class.corpus("train", LANGUAGES, **world.section.options):
             yield Document(title, text, world.name)
@@ -80,10 +85,13 @@ def _world_documents(workshop: Workshop) -> Iterator[Document]:
 
 def held_out(workshop: Workshop) -> frozenset[str]:
     """Names of what only evaluation may ask about: nothing of it enters a memory, wherever it comes from."""
-    world = workshop.only_world("fas")
+    return frozenset(title for world in workshop.worlds.values() for title in _titles(world))
+
+
+def _titles(world: RecipeWorld) -> list[str]:
     with somebodys_code(f"corpus() of world {world.section.world!r}"):
         found = world.world_class.corpus("eval", LANGUAGES, **world.section.options)
-        return frozenset(fold(title) for title, _ in found)
+        return [fold(title) for title, _ in found]
 
 
 @asynccontextmanager
@@ -118,7 +126,7 @@ async def first_order(workshop: Workshop, stage: FASStage, folder: Path) -> Asyn
         teacher_of(stage.teacher, workshop.home, cache, seed) as teacher,
         teacher_of(stage.judge or stage.teacher, workshop.home, cache, seed) as judge,
     ):
-        yield FirstOrder(teacher, judge, workshop.only_world("fas").toolset(), stage.make)
+        yield FirstOrder(teacher, judge, fas_world(workshop, stage).toolset(), stage.make)
 
 
 async def _write(workshop: Workshop, stage: FASStage, folder: Path) -> Tally:

@@ -22,7 +22,7 @@ from quintain.pipeline.fas import CACHE, teacher_of
 from quintain.pipeline.workshop import Workshop
 from quintain.progress import progress, say
 from quintain.recipe import HASStage
-from quintain.synthesis.choices import Alternatives, BorrowedActions, Choice, Step, choices_of, option_text
+from quintain.synthesis.choices import Alternatives, BorrowedActions, Choice, Step, choices_of, like, option_text
 from quintain.synthesis.fas import Spent
 from quintain.synthesis.has import Masks, balanced, decision_sample, shuffled_ends, usable
 from quintain.synthesis.leaks import Leaks, Shown, find_leaks
@@ -113,15 +113,21 @@ def _detours(
     journal: Journal,
 ) -> list[Episode]:
     """Failures to make up for those that are missing: successes with one wrong turn, played on by the oracle."""
-    successes = [one for one in recorded if one.success]
-    missing = 2 * len(successes) - len(recorded)
-    if missing <= 0:
-        return []
     before = {one.id: one for one in read_journal(journal.folder)[0]}
     tasks = tasks_of(workshop, stage)
     oracle = OracleAgent(workshop.solution, tasks)
     harness, states, borrowed = workshop.harness(journal), _states(played), BorrowedActions(recorded)
-    return asyncio.run(wrong_turns(successes, missing, harness, tasks, oracle, borrowed, states, stage.seed, before))
+
+    async def all_of_them() -> list[Episode]:
+        made: list[Episode] = []
+        for kind in sorted({like(one) for one in recorded}):
+            alike = [one for one in recorded if like(one) == kind]
+            successes = [one for one in alike if one.success]
+            missing = 2 * len(successes) - len(alike)
+            made += await wrong_turns(successes, missing, harness, tasks, oracle, borrowed, states, stage.seed, before)
+        return made
+
+    return asyncio.run(all_of_them())
 
 
 def _alternatives(
@@ -135,7 +141,7 @@ def _alternatives(
     """Borrowed ones, or those the stage's teacher writes; its replies are kept in `folder`."""
     if stage.teacher.endpoint is None:
         return BorrowedActions(episodes)
-    taught = TaughtActions(workshop.only_world("has").toolset(), skipped, spent)
+    taught = TaughtActions({name: one.toolset() for name, one in workshop.worlds.items()}, skipped, spent)
     steps = [Step(episode, index) for episode in episodes for index in range(len(episode.turns))]
 
     async def ask() -> None:
@@ -151,11 +157,11 @@ def _executed(
     workshop: Workshop, stage: HASStage, told: Sequence[tuple[Episode, list[Choice]]], state_at: StateAt
 ) -> list[tuple[Episode, list[Choice]]]:
     """The choices with what every option returns."""
-    tasks, world = tasks_of(workshop, stage), workshop.only_world("has")
+    tasks = tasks_of(workshop, stage)
 
-    def harness(turns: int) -> Harness:
-        budget = replace(world.budget, turns=turns)
-        return Harness(world.make, budget=budget, seed=workshop.recipe.seed, judge=False)
+    def harness(world: str, turns: int) -> Harness:
+        one = workshop.worlds[world]
+        return Harness(one.make, budget=replace(one.budget, turns=turns), seed=workshop.recipe.seed, judge=False)
 
     async def all_of_them() -> list[tuple[Episode, list[Choice]]]:
         with progress("options", total=len(told), unit="episodes") as advance:
@@ -195,7 +201,7 @@ def _unbalanced(stage: HASStage, recorded: Sequence[Episode]) -> str:
     remedy = "add a rollout of a weaker model" if successes else "add a rollout that succeeds now and then"
     return (
         f"stage {stage.name!r}: {successes} successes and {len(recorded) - successes} failures: "
-        f"decisions need both in one language; {remedy}"
+        f"decisions need both in one language of one world; {remedy}"
     )
 
 

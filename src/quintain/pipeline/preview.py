@@ -145,7 +145,7 @@ def _nothing_told(stage: HASStage, episodes: list[Episode], played: bool) -> str
     where = "" if played else f" (of reference solutions: {', '.join(stage.data)} not played yet)"
     return (
         f"no preview: {successes} successes and {len(episodes) - successes} failures{where}; "
-        "decisions need both in one language"
+        "decisions need both in one language of one world"
     )
 
 

@@ -15,6 +15,7 @@ from quintain.cluster.shards import gather
 from quintain.endpoint.config import EndpointConfig
 from quintain.evaluation.summary import EvalSummary, summarise
 from quintain.harness.journal import Journal, read_journal
+from quintain.interface.dialects import digest_of
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
@@ -27,14 +28,14 @@ from quintain.pipeline.comparison import Measured, cost_of_drift
 from quintain.pipeline.cpt import SAMPLES, cpt
 from quintain.pipeline.curate import curate, is_curated, lesson_examples
 from quintain.pipeline.engines import make_engine
-from quintain.pipeline.fas import fas
+from quintain.pipeline.fas import fas, fas_world
 from quintain.pipeline.has import has
 from quintain.pipeline.recover import recover
 from quintain.pipeline.run import StageFunction, read_manifest, write_json, write_text
 from quintain.pipeline.sheet import SHEET, evaluation_title, sheet
 from quintain.pipeline.workshop import Policy, Workshop
 from quintain.progress import progress, say
-from quintain.recipe import EvalStage, GRPOStage, RolloutStage, SFTStage
+from quintain.recipe import EvalStage, FASStage, GRPOStage, RolloutStage, SFTStage
 from quintain.training.rows import METRICS, read_rows
 
 
@@ -59,9 +60,9 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
     from quintain.training.examples import episode_examples
     from quintain.training.sft import train_examples
 
-    talked = [one.name for one in workshop.recipe.stages if one.kind == "fas" and one.name in stage.data]
+    talked = [one for one in workshop.recipe.stages if isinstance(one, FASStage) and one.name in stage.data]
     curated = [name for name in stage.data if is_curated(workshop.folder / name)]
-    played = [name for name in stage.data if name not in (*curated, *talked)]
+    played = [name for name in stage.data if name not in (*curated, *(one.name for one in talked))]
     episodes = [one for name in played for one in stage_episodes(workshop, name)]
     chosen = [one for one in episodes if recovered(one)] if stage.only == "success" else episodes
     if not chosen and not curated:
@@ -99,15 +100,17 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
     }
 
 
-def _chat(workshop: Workshop, stages: list[str], policy: Policy, summarise: bool) -> list[Example]:
+def _chat(workshop: Workshop, stages: list[FASStage], policy: Policy, summarise: bool) -> list[Example]:
     """The reasonings of fas stages: questions that are answered without tools."""
     from quintain.training.chat import chat_examples
 
-    if not stages:
-        return []
-    samples = (one for name in stages for one in read_samples(workshop.folder / name / SAMPLES))
-    (digests,) = workshop.digests().values()  # fas stages work in one world
-    return [*chat_examples(samples, policy.dialect, digests, summarise=summarise)]
+    dialect = digest_of(workshop.recipe.model.dialect)
+    found: list[Example] = []
+    for one in stages:
+        samples = read_samples(workshop.folder / one.name / SAMPLES)
+        digests = fas_world(workshop, one).digests(dialect)
+        found += chat_examples(samples, policy.dialect, digests, summarise=summarise)
+    return found
 
 
 def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
@@ -147,8 +150,6 @@ def audited(work: StageFunction) -> StageFunction:
                 f"stage {stage.name!r}: world {changing[0]!r} brings tools with each task; it measures "
                 "agents, and only stages of the kinds eval and rollout may use it"
             )
-        if stage.kind in ("fas", "has", "cpt"):
-            workshop.only_world(f"stage {stage.name!r}: {stage.kind}")
         Auditor(workshop).before(stage, folder)
         return work(workshop, stage, folder)
 

@@ -85,20 +85,31 @@ class Workshop:
         """The recipe's worlds, by name."""
         return self.pools.worlds
 
-    def only_world(self, who: str) -> RecipeWorld:
-        """The recipe's world, for what works in one.
+    def one_world(self, who: str, name: str | None = None, remedy: str = "take a recipe with one") -> RecipeWorld:
+        """A world of the recipe, for what works in one.
+
+        Args:
+            who: works in it.
+            name: of the world; None for the recipe's only one.
+            remedy: what to do where there are several.
 
         Raises:
-            InputError: the recipe has several.
+            InputError: there is no such world, or there are several and none is named.
         """
-        if len(self.worlds) > 1:
-            names = ", ".join(self.worlds)
-            raise InputError(f"{who} works in one world, and the recipe has {len(self.worlds)} ({names}): give it one")
-        return next(iter(self.worlds.values()))
+        names = ", ".join(self.worlds)
+        if name is not None and name not in self.worlds:
+            raise InputError(f"the recipe has no world {name!r}; worlds: {names}")
+        if name is None and len(self.worlds) > 1:
+            raise InputError(f"{who} works in one world, and the recipe has {len(self.worlds)} ({names}): {remedy}")
+        return self.worlds[name] if name is not None else next(iter(self.worlds.values()))
+
+    def world(self, name: str) -> RecipeWorld:
+        """A world by its name; an only one also for what names another, as imported episodes do."""
+        return self.worlds.get(name) or self.one_world(f"an episode of world {name!r}")
 
     def toolset(self, world: str) -> Toolset:
-        """The tools of a world; of an only one also for episodes that name another, as imported ones do."""
-        return (self.worlds.get(world) or self.only_world(f"an episode of world {world!r}")).toolset()
+        """The tools of a world."""
+        return self.world(world).toolset()
 
     def solution(self, task: Task) -> Solution:
         """The reference solution of a task, by its world."""

@@ -28,6 +28,18 @@ def check_worlds(
             raise ValueError(f"pools.{name}.shares: no world {unknown[0]!r}; worlds: {found}")
 
 
+def check_stage_world(stage: Any, worlds: Mapping[str, WorldEntry]) -> None:
+    """The one world that a stage works in is a world of the recipe."""
+    name = getattr(stage, "world", None)
+    if name is not None and name not in worlds:
+        found = ", ".join(worlds) or "none (it is for recipes with `[worlds.NAME]` tables)"
+        raise ValueError(f"stage {stage.name!r}: no world {name!r}; worlds: {found}")
+    if stage.kind == "fas" and name is None and len(worlds) > 1:
+        raise ValueError(
+            f"stage {stage.name!r}: whose tools? Name one world, `world = ...`; worlds: {', '.join(worlds)}"
+        )
+
+
 def check_references(stage: Any, seen: dict[str, str], pools: dict[str, PoolSection]) -> None:
     """What a stage names comes before it and is of a kind it can use."""
 

@@ -10,7 +10,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from quintain.interface.errors import InputError
-from quintain.recipe.checks import check_faults, check_program, check_references, check_splits, check_worlds
+from quintain.recipe.checks import (
+    check_faults,
+    check_program,
+    check_references,
+    check_splits,
+    check_stage_world,
+    check_worlds,
+)
 from quintain.recipe.errors import explain, numbers
 from quintain.recipe.stage_kinds import TRAINING, AnyStage
 from quintain.recipe.tables import (
@@ -87,6 +94,7 @@ class Recipe(Section):
         seen: dict[str, str] = {}
         for stage in self.stages:
             check_references(stage, seen, self.pools)
+            check_stage_world(stage, self.worlds)
             check_faults(stage, self.faults, self.stages)
             check_program(stage, self.programs)
             check_splits(stage, self.stages, self.pools)

@@ -67,6 +67,8 @@ class FASStage(Stage):
     """First-order action synthesis: documents to an entity memory, its excerpts to plans and reasoning."""
 
     kind: Literal["fas"]
+    world: str | None = None
+    """Whose tools the plans call and whose documents are read; needed where the recipe has several worlds."""
     world_documents: bool = True
     """Read the world's own documents, those of its training split."""
     documents: list[Annotated[Path, Field(strict=False)]] = []

@@ -21,6 +21,7 @@ from quintain.interface.generation import Engine, Sampling
 from quintain.interface.messages import Action, Message, Turn, message
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent, View
+from quintain.recipe.worlds import RecipeWorld
 from quintain.serving.watched import Watched
 
 REMEMBERED = 128
@@ -169,8 +170,13 @@ class Conversations:
             self._known.popitem(last=False)
 
 
-def without_its_own_user(world: type[World]) -> type[World]:
-    """The same world, in which nobody plays the user: a person is there."""
+def harness_of(place: RecipeWorld) -> Harness:
+    """A harness of a world that a person talks to: it plays no user of its own, and nothing is judged."""
+    silent = _without_its_own_user(place.world_class)
+    return Harness(lambda: silent(**place.section.options), budget=place.budget, judge=False)
+
+
+def _without_its_own_user(world: type[World]) -> type[World]:
     if world.user is World.user:
         return world
     return type(world.__name__, (world,), {"user": World.user, "__module__": world.__module__})

@@ -10,29 +10,29 @@ from pathlib import Path
 from typing import Any
 
 from quintain.agents.gateway.http import check_packages
-from quintain.harness.loop import Harness
 from quintain.interface.errors import InputError
 from quintain.pipeline.lineage import chosen_model, measured_sampling
 from quintain.pipeline.workshop import Workshop
 from quintain.progress import say
-from quintain.serving.conversation import Conversations, without_its_own_user
+from quintain.serving.conversation import Conversations, harness_of
 
 KEY = "QUINTAIN_API_KEY"
 """Environment variable with the key that clients must send."""
 
 
-def serve(run: Path, stage: str | None, host: str, port: int, temperature: float) -> None:
+def serve(run: Path, stage: str | None, world: str | None, host: str, port: int, temperature: float) -> None:
     """Serves until it is interrupted.
 
     Args:
         run: a run's folder.
         stage: the trained stage; None takes the last finished one, `base` the base model.
+        world: the world it acts in; None for the only one.
         host: address to listen on; other machines reach all but the loopback's, so those need a key.
         port: 0 takes a free one.
         temperature: where a request says nothing.
 
     Raises:
-        InputError: no such stage, a package is missing, the port is in use, or an open address has no key.
+        InputError: no such stage or world, a package is missing, the port is in use, or an open address has no key.
     """
     key = os.environ.get(KEY) or None
     _check(host, temperature, key)
@@ -41,14 +41,12 @@ def serve(run: Path, stage: str | None, host: str, port: int, temperature: float
 
     recipe, home, name = chosen_model(run, stage)
     workshop = Workshop(recipe, home, run, accept_drift=True)
-    world = workshop.only_world("serving")
+    place = workshop.one_world("serving", world, "choose with --world NAME")
     policy = workshop.policy(name)
     engine = LocalEngine(policy.model, kv_tokens=recipe.kv_tokens, sessions=recipe.concurrency)
-    silent = without_its_own_user(world.world_class)
-    harness = Harness(lambda: silent(**world.section.options), budget=world.budget, judge=False)
     sampling = replace(measured_sampling(run, recipe, name).sampling(), temperature=temperature)
-    sample = workshop.pools.sample(world.name)
-    agent = Conversations(harness, sample, engine, policy.dialect, sampling, recipe.concurrency, name)
+    sample = workshop.pools.sample(place.name)
+    agent = Conversations(harness_of(place), sample, engine, policy.dialect, sampling, recipe.concurrency, name)
     try:
         _run(agent, key, listening)
     finally:

@@ -199,7 +199,7 @@ def _examples(workshop: Workshop, sft: Any, dialect: Any) -> list[Example]:
 
     played = [one.name for one in workshop.recipe.stages if one.kind == "rollout" and one.name in sft.data]
     episodes = [one for name in played for one in stage_episodes(workshop, name) if one.success][:EXAMPLES]
-    toolset = workshop.only_world("this study").toolset()
+    toolset = workshop.one_world("this study").toolset()
     return [
         example
         for episode in episodes

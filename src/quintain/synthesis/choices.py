@@ -88,6 +88,11 @@ def episode_language(episode: Episode) -> str:
     return language_of(task_text(episode.messages))
 
 
+def like(episode: Episode) -> str:
+    """World and language: only episodes that share both can lend each other actions, or balance each other."""
+    return f"{episode.world} {episode_language(episode)}"
+
+
 def task_text(messages: Sequence[Message]) -> str:
     """What the user says before the first turn."""
     return "\n".join(one.text for one in messages if one.role == "user")
@@ -96,10 +101,10 @@ def task_text(messages: Sequence[Message]) -> str:
 class BorrowedActions:
     """Alternatives without a model: what the same agent did at other steps and in other episodes.
 
-    An alternative is an action of an episode in the same language, half of the time of the very same one. What is
-    borrowed from another episode gets this one's names in place of its own: names are the text arguments of calls.
-    Whoever has been lent least is lent next, so in the end each step has been an alternative about as often as any
-    other: nothing but the context tells the action taken from the rest.
+    An alternative is an action of an episode in the same world and language, half of the time of the very same one.
+    What is borrowed from another episode gets this one's names in place of its own: names are the text arguments of
+    calls. Whoever has been lent least is lent next, so in the end each step has been an alternative about as often as
+    any other: nothing but the context tells the action taken from the rest.
 
     Args:
         episodes: where to borrow; those that are told of.
@@ -109,13 +114,13 @@ class BorrowedActions:
         self._lent: Counter[tuple[str, int]] = Counter()
         self._pools: dict[str, list[Step]] = {}
         for episode in episodes:
-            self._pools.setdefault(episode_language(episode), []).extend(_steps(episode))
+            self._pools.setdefault(like(episode), []).extend(_steps(episode))
 
     def __call__(self, step: Step, count: int, rng: random.Random) -> list[Action]:
         """Up to `count` distinct actions; fewer where there is too little to borrow from."""
         language = episode_language(step.episode)
         own = [one for one in _steps(step.episode) if one.index != step.index]
-        pool = self._pools[language]
+        pool = self._pools[like(step.episode)]
         others = rng.sample(pool, min(len(pool), _DRAWN * count))
         seen = {reads_alike(step.action, language)}
         found: list[Action] = []

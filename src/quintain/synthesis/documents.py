@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from quintain.interface.errors import InputError
+from quintain.interface.markup import block_lines
 
 MAX_BYTES = 20_000_000
 """A larger single document (or line of JSON Lines) is left out: it is a dump, not a text about one thing."""
@@ -156,7 +157,7 @@ def _page(text: str, stem: str) -> list[tuple[str, str]]:
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     for element in soup(["script", "style", "title", "nav"]):
         element.decompose()
-    body = soup.get_text("\n", strip=True)
+    body = block_lines(soup)
     if not body:
         raise Skip("HTML without text")
     return [(title or stem, body)]

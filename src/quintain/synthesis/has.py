@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from quintain.interface.episode import Episode
 from quintain.interface.messages import Observation, Turn
 from quintain.interface.sample import Sample
-from quintain.synthesis.choices import Choice, episode_language, option_text, task_text
+from quintain.synthesis.choices import Choice, episode_language, like, option_text, task_text
 
 HAS = "has"
 """Source of the samples made here."""
@@ -82,19 +82,19 @@ def _unusable(episode: Episode) -> str:
 
 
 def balanced(episodes: Sequence[Episode], seed: int, skipped: Counter[str]) -> list[Episode]:
-    """As many successes as failures in each language, chosen at random; what is left out is counted.
+    """As many successes as failures in each language of each world, chosen at random; what is left out is counted.
 
-    So neither the language nor the base rate says how a text ends.
+    So neither the world nor the language nor the base rate says how a text ends.
     """
     sides: dict[str, dict[bool, list[Episode]]] = {}
     for episode in episodes:
-        sides.setdefault(episode_language(episode), {True: [], False: []})[episode.success].append(episode)
+        sides.setdefault(like(episode), {True: [], False: []})[episode.success].append(episode)
     kept: set[str] = set()
-    for language, by_end in sorted(sides.items()):
+    for kind, by_end in sorted(sides.items()):
         most = min(len(one) for one in by_end.values())
         for end, found in by_end.items():
             order = sorted(found, key=lambda one: one.id)
-            random.Random(f"{seed}/{language}/{end}").shuffle(order)
+            random.Random(f"{seed}/{kind}/{end}").shuffle(order)
             kept |= {one.id for one in order[:most]}
             skipped[f"{'successes' if end else 'failures'} left out to balance"] += len(found) - most
     return [episode for episode in episodes if episode.id in kept]
@@ -122,14 +122,14 @@ def _key(tool: str, arguments: dict[str, object]) -> str:
 
 
 def shuffled_ends(episodes: Sequence[Episode], seed: int) -> list[bool]:
-    """The episodes' verdicts dealt out anew among those of the same language: a control."""
+    """The episodes' verdicts dealt out anew among those of the same world and language: a control."""
     ends = [episode.success for episode in episodes]
     places: dict[str, list[int]] = {}
     for place, episode in enumerate(episodes):
-        places.setdefault(episode_language(episode), []).append(place)
-    for language, own in sorted(places.items()):
+        places.setdefault(like(episode), []).append(place)
+    for kind, own in sorted(places.items()):
         dealt = [ends[place] for place in own]
-        random.Random(f"{seed}/{language}/ends").shuffle(dealt)
+        random.Random(f"{seed}/{kind}/ends").shuffle(dealt)
         for place, end in zip(own, dealt, strict=True):
             ends[place] = end
     return ends

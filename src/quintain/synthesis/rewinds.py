@@ -81,7 +81,7 @@ async def wrong_turns(
             detour = _Once(turn, _own_ids(found), agent)
             state = state_at(episode.id, turn)
             task = tasks[episode.task_id]
-            played.append(await harness.branch(episode, turn, task, detour, state=state, name=name))
+            played.append(await harness.of(task).branch(episode, turn, task, detour, state=state, name=name))
     return played
 
 
@@ -94,21 +94,21 @@ def _instead(step: Step, alternatives: Alternatives, rng: random.Random) -> Acti
 
 
 async def tried(
-    episode: Episode, choices: Sequence[Choice], harness: Callable[[int], Harness], task: Task, state_at: StateAt
+    episode: Episode, choices: Sequence[Choice], harness: Callable[[str, int], Harness], task: Task, state_at: StateAt
 ) -> list[Choice]:
     """The choices with what each option returns: alternatives are executed from the snapshot before their step.
 
     Args:
         episode: whose choices they are.
         choices: one for each of its turns.
-        harness: makes one whose episodes end after so many turns.
+        harness: makes one of a world, by its name, whose episodes end after so many turns.
         task: of the episode.
         state_at: snapshots of the episode.
     """
     found = []
     for index, choice in enumerate(choices):
         state = state_at(_owner(episode, index), index)
-        results = await _results(episode, index, choice, harness(index + 1), task, state)
+        results = await _results(episode, index, choice, harness(episode.world, index + 1), task, state)
         found.append(replace(choice, results=results))
     return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import Field
@@ -49,13 +49,13 @@ class TaughtActions:
     thought in the task's language, and reads like none before it. Where too few are left a choice has fewer options.
 
     Args:
-        toolset: what calls must fit; only its schemas are used.
+        toolsets: what calls must fit, by world; only the schemas are used.
         counts: counts what was dropped.
         spent: counts requests, tokens and price.
     """
 
-    def __init__(self, toolset: Toolset, counts: Counter[str], spent: Spent) -> None:
-        self._toolset = Toolset(tool.bind(None) for tool in toolset)
+    def __init__(self, toolsets: Mapping[str, Toolset], counts: Counter[str], spent: Spent) -> None:
+        self._toolsets = {world: Toolset(tool.bind(None) for tool in one) for world, one in toolsets.items()}
         self._counts = counts
         self._spent = spent
         self._known: dict[tuple[str, int], list[Action]] = {}
@@ -79,7 +79,7 @@ class TaughtActions:
 
         async def work() -> None:
             for step in waiting:
-                reply = await teacher.ask(alternatives_request(step, self._toolset, count))
+                reply = await teacher.ask(alternatives_request(step, self._toolsets[step.episode.world], count))
                 self._spent.add(reply)
                 if reply.value is None:
                     self._counts[f"alternatives requests: {reply.problem}"] += 1
@@ -103,7 +103,7 @@ class TaughtActions:
         language = episode_language(step.episode)
         seen = {reads_alike(step.action, language)}
         for one in written:
-            reason = self._fault(one, language)
+            reason = _fault(one, self._toolsets[step.episode.world], language)
             action = _action(one)
             if not reason and reads_alike(action, language) in seen:
                 reason = "read like another option"
@@ -113,13 +113,14 @@ class TaughtActions:
             seen.add(reads_alike(action, language))
             yield action
 
-    def _fault(self, one: OtherStep, language: str) -> str:
-        if bool(one.calls) == bool(one.answer.strip()):
-            return "neither calls nor an answer, or both"
-        if any(self._toolset.check(call.tool, call.arguments) for call in one.calls):
-            return "a call does not fit the toolset"
-        wrong = bool(one.thought.strip()) and language_of(one.thought) != language
-        return "in the wrong language" if wrong else ""
+
+def _fault(one: OtherStep, toolset: Toolset, language: str) -> str:
+    if bool(one.calls) == bool(one.answer.strip()):
+        return "neither calls nor an answer, or both"
+    if any(toolset.check(call.tool, call.arguments) for call in one.calls):
+        return "a call does not fit the toolset"
+    wrong = bool(one.thought.strip()) and language_of(one.thought) != language
+    return "in the wrong language" if wrong else ""
 
 
 def alternatives_request(step: Step, toolset: Toolset, count: int) -> Request:

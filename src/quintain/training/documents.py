@@ -40,16 +40,15 @@ class Reader:
     Args:
         tokenizer: of the model, a transformers fast tokenizer.
         dialect: renders conversations.
-        toolset: the tools of the world.
+        toolsets: the tools of each world.
         skipped: counts the samples that are left out, by reason.
     """
 
-    def __init__(self, tokenizer: Any, dialect: Dialect, toolset: Toolset, skipped: Counter[str]) -> None:
+    def __init__(self, tokenizer: Any, dialect: Dialect, toolsets: Iterable[Toolset], skipped: Counter[str]) -> None:
         self._skipped = skipped
         self._codec = TokenizerCodec(tokenizer)
         self._dialect = dialect
-        self._toolset = toolset
-        self._no_tools = Toolset([])
+        self._toolsets = {one.digest: one for one in toolsets}
         own = tokenizer.get_vocab().get(_END_OF_TEXT)
         self._end = tokenizer.eos_token_id if own is None else own
         added = tokenizer("").input_ids
@@ -81,7 +80,7 @@ class Reader:
         return Document(sample.source, [*ids, self._end], [*weights, 1])
 
     def _conversation(self, sample: Sample) -> Document:
-        toolset = self._no_tools if sample.toolset is None else self._toolset
+        toolset = Toolset([]) if sample.toolset is None else self._toolsets[sample.toolset]
         said = list(sample.messages)
         first = next((place for place, one in enumerate(said) if not isinstance(one, Message)), len(said))
         opening = [one for one in said[:first] if isinstance(one, Message)]
@@ -100,8 +99,9 @@ class Reader:
         return ids
 
     def _check(self, sample: Sample) -> None:
-        if sample.toolset not in (None, self._toolset.digest):
+        if sample.toolset is not None and sample.toolset not in self._toolsets:
+            now = ", ".join(f"{digest[:19]}..." for digest in self._toolsets)
             raise InputError(
-                f"sample {sample.id!r} was made for toolset {str(sample.toolset)[:19]}..., the world now has "
-                f"{self._toolset.digest[:19]}...; run its synthesis stage again"
+                f"sample {sample.id!r} was made for toolset {sample.toolset[:19]}..., the recipe now has {now}; "
+                "run its synthesis stage again"
             )

@@ -10,6 +10,7 @@ from pathlib import Path
 from bs4 import BeautifulSoup
 
 from quintain.interface.errors import InputError
+from quintain.interface.markup import block_lines
 from quintain.interface.words import fold
 from quintain.worlds.desk.collection import Collection, Document
 
@@ -92,7 +93,7 @@ def _page(text: str, stem: str) -> Document:
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     for element in soup(["script", "style", "title"]):
         element.decompose()
-    body = soup.get_text(" ", strip=True)
+    body = block_lines(soup)
     if not body:
         raise Skip("empty")
     return Document(title or stem, body)
