@@ -22,7 +22,8 @@ from typing import Literal
 
 import numpy as np
 
-from quintain.curation.leak_index import PAIR, SEED, Inverted, LeakIndex, Part
+from quintain.curation.inverted import Inverted
+from quintain.curation.leak_index import PAIR, SEED, LeakIndex, Part
 from quintain.curation.pools import Manifest, plain
 from quintain.curation.short_questions import in_another_order, longest_cut
 from quintain.curation.tokens import Positions, Tokens, grams, tokenize
@@ -122,38 +123,36 @@ class Scanner:
 
     def _overlaps(self, items: list[Item]) -> Iterator[Finding]:
         tokens = tokenize([item.text for item in items])
-        reach = self.index.reach
-        by_seeds = _stretches(tokens, self.index.seeds, SEED, reach, WORTH_A_LOOK)
-        by_name = _stretches(tokens, self.index.names, 1, reach, STRICT)
+        by_seeds = _stretches(tokens, self.index.seeds, SEED, self.index.reach, WORTH_A_LOOK)
+        by_name = _stretches(tokens, self.index.names, 1, self.index.reach, STRICT)
+        by_name = by_name[self.index.pieces.held(tokens.masked, *by_name[:, [0, 2, 3]].T)]
         for compare, stretches in ((_compare, by_seeds), (_compare_short, by_name)):
-            for number, text, first, last in stretches:
+            for number, text, begin, end in stretches.tolist():
                 part = self.index.parts[number]
-                slack = max(SEED, part.length - (last - first))  # for wording, and for pieces of a reordered text
-                begin = max(int(tokens.bounds[text]), first - slack)
-                end = min(int(tokens.bounds[text + 1]), last + SEED + slack)
                 found = compare(part, tokens, begin, end)
                 if found is not None:
                     known = (items[text].where, part.pool, part.task.id, part.field, *found)
                     yield Finding(*known, tokens.excerpt(begin, end - 1), part.text)
 
 
-def _stretches(
-    tokens: Tokens, index: Inverted, n: int, reach: Positions, least: float
-) -> Iterator[tuple[int, int, int, int]]:
-    """Part, text, first and last run of n of every stretch of a text in which enough of a part's lie close together."""
+def _stretches(tokens: Tokens, index: Inverted, n: int, reach: Positions, least: float) -> Positions:
+    """Part, text, first token and end of every stretch of a text in which enough of a part lies together `[S, 4]`."""
     at, part, share = index.lookup(grams(tokens.masked, n))
     text = tokens.text_of(at)
     within = text == tokens.text_of(at + n - 1)
     order = np.lexsort((at[within], part[within], text[within]))
     at, part, share, text = (one[within][order] for one in (at, part, share, text))
     if not len(at):
-        return
+        return np.empty((0, 4), np.int64)
     begins = np.concatenate(([True], (np.diff(text) != 0) | (np.diff(part) != 0) | (np.diff(at) > reach[part[1:]])))
     first = np.flatnonzero(begins)
     last = np.concatenate((first[1:], [len(at)])) - 1
     worth = np.add.reduceat(share, first) >= least
-    first, last = first[worth], last[worth]
-    yield from zip(*(one.tolist() for one in (part[first], text[first], at[first], at[last])), strict=True)
+    part, text, first, last = (one[worth] for one in (part[first], text[first], at[first], at[last]))
+    slack = np.maximum(SEED, reach[part] - (last - first))  # for wording, and for pieces of a reordered text
+    begin = np.maximum(tokens.bounds[text], first - slack)
+    end = np.minimum(tokens.bounds[text + 1], last + SEED + slack)
+    return np.stack((part, text, begin, end), axis=1)
 
 
 def _compare(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, float] | None:
@@ -167,12 +166,9 @@ def _compare(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, 
 
 
 def _compare_short(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, float] | None:
-    """The same for a stretch that holds all names of a short question."""
+    """The same for a stretch that holds all tokens of a piece of a short question."""
     assert part.short is not None
-    masked = tokens.masked[begin:end].tolist()
-    if not part.short.possible(frozenset(masked)):
-        return None
-    if in_another_order(part.short, masked):
+    if in_another_order(part.short, tokens.masked[begin:end].tolist()):
         return "overlap", 1.0
     mark = part.short.end
     cut = longest_cut(

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from quintain.curation.inverted import Inverted, Weights
+from quintain.curation.pieces import Pieces
 from quintain.curation.short_questions import ShortQuestion, short_question
-from quintain.curation.tokens import NUMBER, Hashes, Positions, grams, tokenize
+from quintain.curation.tokens import NUMBER, Hashes, grams, tokenize
 from quintain.interface.tasks import Task
 
 SEED = 5
@@ -36,9 +37,6 @@ LEAST_CONTENT = 0.25
 """A part with a smaller share of runs of its own is compared by all of them, and has to match fully."""
 ANSWER_TOKENS = 16
 """Texts in answers are indexed from this length on: shorter ones are facts, which a corpus may state."""
-
-Weights = dict[int, float]
-"""Share of a text's weight by the hash of a run; they add up to 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,41 +77,6 @@ class Part:
     short: ShortQuestion | None
 
 
-class Inverted:
-    """From hashes to the parts that hold them.
-
-    Args:
-        weights: for every part, its hashes with their shares.
-    """
-
-    def __init__(self, weights: Sequence[Weights]) -> None:
-        rows = sorted((run, number, share) for number, one in enumerate(weights) for run, share in one.items())
-        self._part = np.array([row[1] for row in rows], np.int64)
-        self._share = np.array([row[2] for row in rows], np.float64)
-        hashes = np.array([row[0] for row in rows], np.uint64)
-        self._keys, first, counts = np.unique(hashes, return_index=True, return_counts=True)
-        self._first, self._counts = first.astype(np.int64), counts.astype(np.int64)
-        bits = min(24, max(12, (32 * len(self._keys)).bit_length()))
-        self._shift = np.uint64(64 - bits)
-        self._table = np.zeros(1 << bits, np.bool_)  # a miss here, the usual case, costs one look
-        self._table[self._keys >> self._shift] = True
-
-    def lookup(self, hashes: Hashes) -> tuple[Positions, Positions, NDArray[np.float64]]:
-        """Where a sequence of hashes meets the index.
-
-        Returns:
-            position in the sequence, number of the part, and the hash's share of that part, a row per pair `[H]`.
-        """
-        at = np.flatnonzero(self._table[hashes >> self._shift])
-        slot = np.searchsorted(self._keys, hashes[at])
-        found = self._keys[np.minimum(slot, len(self._keys) - 1)] == hashes[at]
-        at, slot = at[found], slot[found]
-        counts = self._counts[slot]
-        begins = np.cumsum(counts) - counts
-        rows = np.repeat(self._first[slot] - begins, counts) + np.arange(counts.sum())
-        return np.repeat(at, counts), self._part[rows], self._share[rows]
-
-
 class LeakIndex:
     """Where the parts of pools may stand in a text.
 
@@ -127,6 +90,7 @@ class LeakIndex:
         reach: tokens of each part.
         seeds: the parts by their runs of 5 tokens.
         names: short parts by the single tokens of their names.
+        pieces: what of them a text has to hold.
     """
 
     def __init__(self, pools: Mapping[str, Sequence[Task]], siblings: Sequence[Task] = ()) -> None:
@@ -137,6 +101,7 @@ class LeakIndex:
         self.reach = np.array([part.length for part in self.parts], np.int64)
         self.seeds = Inverted([part.seeds for part in self.parts])
         self.names = Inverted([part.names for part in self.parts])
+        self.pieces = Pieces([part.short.pieces if part.short else () for part in self.parts])
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,10 +40,6 @@ class ShortQuestion:
     from_start: int
     pieces: tuple[frozenset[int], ...]
 
-    def possible(self, held: frozenset[int]) -> bool:
-        """Whether a text with these distinct tokens, numbers alike, can give it away."""
-        return any(piece <= held for piece in self.pieces)
-
 
 def short_question(
     text: str, raw: Sequence[int], masked: Sequence[int], places: Sequence[int], size: int
