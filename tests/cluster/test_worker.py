@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
-from counting import MakeKit, counting_tasks
+from counting import CountingKit, MakeKit, counting_interface, counting_tasks
 
 from quintain.cluster.shards import WORKERS, Shard, discard, episode_of, gather
 from quintain.cluster.worker import Interface, Session, Worker
@@ -45,6 +47,18 @@ async def test_an_interrupted_episode_goes_on_at_another_worker_with_the_same_to
     assert again.success == whole.success
     for worker in (first, second):
         worker._kit.engine.close()
+
+
+async def test_what_a_worker_plays_with_may_run_a_loop_of_its_own_while_it_is_made(make_kit: MakeKit):
+    def make() -> CountingKit:
+        asyncio.run(asyncio.sleep(0))
+        return make_kit()
+
+    worker = Worker("only", make)
+    interface, _, process = await worker.hello()
+    assert process == os.getpid()
+    assert interface.differences(counting_interface()) == []
+    worker._kit.engine.close()
 
 
 async def test_a_journal_is_followed_while_it_grows(make_kit: MakeKit, tmp_path: Path):

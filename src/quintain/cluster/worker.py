@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 from collections.abc import Callable, Sequence
@@ -97,7 +98,9 @@ class Worker:
 
     async def hello(self) -> tuple[Interface, str, int]:
         """Makes what it plays with; returns what its episodes are made with, its host and its process."""
-        return self._kit.interface, platform.node(), os.getpid()
+        # Not in this thread: what a recipe checks of a trained model's tools runs a loop of its own.
+        kit = await asyncio.to_thread(lambda: self._kit)
+        return kit.interface, platform.node(), os.getpid()
 
     async def load(self) -> Load:
         """How much its engine has to do."""
