@@ -106,6 +106,7 @@ SECTIONS: dict[type[BaseModel], str] = {
     recipes.PoolSection: "`[pools.NAME]`",
     tables.PlanSection: "`[plan]`",
     tables.ShapeSection: "`[plan.shape]`",
+    tables.ContextSection: "`context` of a stage",
     recipes.SamplingSection: "`sampling` of a stage",
     recipes.RolloutStage: '`kind = "rollout"`',
     recipes.HASStage: '`kind = "has"`',

@@ -14,10 +14,11 @@ from test_dialects import SUBJECTS, every, make
 
 import tiny
 from quintain.interface.dialects import NAMES
+from quintain.interface.dialects.history import History
 from quintain.interface.dialects.lines import reads_as_itself
 from quintain.interface.dialects.template import chat_template
 from quintain.interface.errors import InputError
-from quintain.interface.messages import Action, Call, Message, Observation, message
+from quintain.interface.messages import Action, Call, Message, Observation, Turn, message
 from quintain.interface.tools import Tool, Toolset
 
 SCHEMAS = [
@@ -92,21 +93,22 @@ def toolsets() -> st.SearchStrategy[Toolset]:
     ),
     seen=harmless,
 )
-def test_a_conversation_has_the_tokens_of_the_dialect(
+def test_a_conversation_has_the_tokens_of_the_dialect_forgotten_thoughts_left_out(
     subject: str, system: list[str], toolset: Toolset, turns: list[Action], seen: str
 ) -> None:
     dialect = make(subject)
     opening = [*(message("system", text) for text in system), message("user", "Price of 茶?")]
-    ids, messages = dialect.prompt(opening, toolset), [said(one) for one in opening]
-    for action in turns:
-        ids += dialect.write(action)
+    messages, told = [said(one) for one in opening], {}
+    done = [Turn(one, tuple(Observation(call.id, call.tool, seen) for call in one.calls)) for one in turns]
+    for number, action in enumerate(turns, start=1):
         messages.append(acted(action))
         if action.answer is not None:
-            ids += dialect.say(message("user", seen))
+            told[number] = message("user", seen)
             messages.append({"role": "user", "content": seen})
             continue
-        ids += dialect.observe([Observation(one.id, one.tool, seen) for one in action.calls])
         messages += [{"role": "tool", "tool_call_id": one.id, "content": seen} for one in action.calls]
+    history = History(dialect, opening, toolset, done, told)
+    ids = history.ids(history.memory())
     spelled = " ".join(json.dumps(one, ensure_ascii=False) for one in messages)
     if any(token in spelled for token in SUBJECTS[subject][1]):
         return  # a template can't keep the spelling of a special token apart from the token

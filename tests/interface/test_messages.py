@@ -43,10 +43,11 @@ def test_anything_else_is_refused_by_name(content: Any, says: str) -> None:
         {"calls": CALLS, "answer": "x"},
         {"answer": "", "error": FormatError("empty", "")},
         {"calls": CALLS, "error": FormatError("json", "")},
+        {"answer": "x", "summary": "y"},
     ],
 )
 def test_an_action_is_exactly_one_of_calls_answer_and_error(fields: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="calls, an answer or an error"):
+    with pytest.raises(ValueError, match="calls, an answer, an error or a summary"):
         Action(**fields)
 
 

@@ -149,7 +149,7 @@ def test_a_window_is_cut_at_turn_borders():
 class Spelled:
     """A dialect in which everything is a few fixed ids."""
 
-    id, version, stop = "spelled", "1", (END,)
+    id, version, stop, forgets = "spelled", "1", (END,), False
 
     def prompt(self, messages, toolset):
         return list(PROMPT)

@@ -116,8 +116,8 @@ def _turn(turn: Turn) -> list[dict[str, Any]]:
     if action.error is not None:
         (seen,) = turn.observations
         return [{"role": "assistant", "content": action.text}, {"role": "user", "content": seen.content}]
-    if action.answer is not None:
-        return [{"role": "assistant", "content": action.answer}]
+    if not action.calls:
+        return [{"role": "assistant", "content": action.answer or action.summary or ""}]
     calls = [
         {
             "id": call.id,

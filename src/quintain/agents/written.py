@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from quintain.agents.model import context_ids
+from quintain.agents.context import next_step
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.generation import Generation
 from quintain.interface.messages import Action
@@ -41,7 +41,8 @@ class WrittenAgent:
         ids = tuple(self._dialect.write(action))
         certain = (0.0,) * len(ids)
         made = Generation(ids, certain, certain, "stop", self.version)
-        return replace(action, context=tuple(context_ids(self._dialect, view)), generation=made)
+        step = next_step(self._dialect, view)
+        return replace(action, context=step.context, generation=made, discard=step.reason)
 
     async def release(self, episode: str) -> None:
         """The episode is over."""

@@ -89,7 +89,7 @@ def evaluate(
     program: str | None = None,
     accept_drift: bool = False,
 ) -> dict[str, Any]:
-    """Measures one model on a pool of a recipe, with the sampling of the recipe's own first evaluation of that pool.
+    """Measures one model on a pool of a recipe, with sampling and context of the recipe's own first evaluation of it.
 
     Args:
         path: the recipe.
@@ -114,6 +114,8 @@ def evaluate(
     stage["sampling"] = _sampling(table["stages"], pool, endpoint is not None)
     if endpoint is not None:
         stage["endpoint"] = endpoint
+    elif program is None:
+        stage |= _own(table["stages"], pool, "context")
     if prompt is not None:
         stage["prompt"] = read_toml(prompt, "prompt file not found")
     if program is not None:
@@ -124,9 +126,15 @@ def evaluate(
     return _run(recipe_from_table(table, str(path)), text, path.parent, folder, accept_drift)
 
 
+def _own(stages: list[dict[str, Any]], pool: str, key: str) -> dict[str, Any]:
+    """What the recipe's own first evaluation of a pool says under a key."""
+    own = (one for one in stages if one["kind"] == "eval" and one["pool"] == pool)
+    found: dict[str, Any] = next(own, {})
+    return {key: found[key]} if key in found else {}
+
+
 def _sampling(stages: list[dict[str, Any]], pool: str, served: bool) -> dict[str, Any]:
-    own = (one["sampling"] for one in stages if one["kind"] == "eval" and one["pool"] == pool)
-    sampling: dict[str, Any] = next(own, {})
+    sampling: dict[str, Any] = _own(stages, pool, "sampling").get("sampling", {})
     if not served:
         return sampling
     # what the protocol has of it; a server's model may write far more than a small one in this process

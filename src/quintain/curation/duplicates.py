@@ -83,7 +83,7 @@ def written(episode: Episode) -> Iterator[str]:
         yield action.thought
         for call in action.calls:
             yield f"{call.tool} {json.dumps(call.arguments, sort_keys=True, ensure_ascii=False)}"
-        yield action.text if action.answer is None else action.answer
+        yield action.answer or action.summary or action.text
         if place in episode.user_messages:
             yield episode.user_messages[place].text
 

@@ -164,6 +164,7 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
         "answer": None if action.answer is None else _short(action.answer),
         "error": action.error and {"kind": action.error.kind, "message": _short(action.error.message)},
         "text": _short(action.text),
+        "summary": None if action.summary is None else _short(action.summary),
         "observations": seen,
     }
 

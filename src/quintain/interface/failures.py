@@ -93,14 +93,14 @@ def recovered(episode: Episode) -> bool:
 def steps_to_recover(episode: Episode) -> int | None:
     """Turns from the first fault to the first turn that got through again; None if there was no fault, or no such turn.
 
-    A turn gets through if all of its calls do, or if it answers.
+    A turn gets through if all of its calls do, or if it answers; a summary is neither.
     """
     struck = [any(one.fault for one in turn.observations) for turn in episode.turns]
     if True not in struck:
         return None
     first = struck.index(True)
     for number, turn in enumerate(episode.turns[first + 1 :], start=1):
-        if turn.action.answer is not None or not any(map(failed, turn.observations)):
+        if turn.action.answer is not None or (turn.observations and not any(map(failed, turn.observations))):
             return number
     return None
 

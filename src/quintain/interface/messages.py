@@ -87,7 +87,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """One turn of the agent: calls, or an answer, or an error, exactly one of the three.
+    """One turn of the agent: calls, or an answer, or an error, or a summary, exactly one of the four.
 
     Attributes:
         thought: what the agent wrote before acting ("" if nothing).
@@ -95,6 +95,7 @@ class Action:
         answer: the final answer.
         error: why the text could not be understood.
         text: the text as written, kept where it could not be understood.
+        summary: what the agent keeps of a history that it gives up: its next turn begins a new segment.
         context: token ids added to the segment before this action was generated `[C]` (empty without tokens).
         generation: the engine's tokens, where a token engine produced the action.
         closing: token ids appended with weight 0 because the turn was cut before its end token.
@@ -108,6 +109,7 @@ class Action:
     answer: str | None = None
     error: FormatError | None = None
     text: str = ""
+    summary: str | None = None
     context: tuple[int, ...] = ()
     generation: Generation | None = None
     closing: tuple[int, ...] = ()
@@ -116,9 +118,9 @@ class Action:
     segment: int | None = None
 
     def __post_init__(self) -> None:
-        kinds = [bool(self.calls), self.answer is not None, self.error is not None]
+        kinds = [bool(self.calls), self.answer is not None, self.error is not None, self.summary is not None]
         if sum(kinds) != 1:
-            raise ValueError(f"an action is calls, an answer or an error; found {sum(kinds)} of the three")
+            raise ValueError(f"an action is calls, an answer, an error or a summary; found {sum(kinds)} of the four")
         ids = [call.id for call in self.calls]
         if len(set(ids)) != len(ids):
             raise ValueError(f"call ids of one action must differ, found {ids}")

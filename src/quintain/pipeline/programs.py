@@ -27,7 +27,8 @@ def model_player(
     """
     if stage.program is None:
         grammar = stage.kind != "grpo" and stage.sampling.grammar
-        return ModelAgent(engine, policy.dialect, sampling, name=stage.name, grammar=grammar), None
+        window = stage.context.window() if stage.context is not None else None
+        return ModelAgent(engine, policy.dialect, sampling, name=stage.name, grammar=grammar, window=window), None
     from quintain.agents.gateway.agent import GatewayAgent
 
     talking = [name for name, one in workshop.worlds.items() if one.world_class.user is not World.user]

@@ -55,6 +55,7 @@ def _episode(episode: Episode) -> str:
             f"- calls {call.tool} {_short(json.dumps(call.arguments, ensure_ascii=False))}" for call in action.calls
         ]
         lines += [f"- malformed: {_short(action.text)}"] if action.error else []
+        lines += [f"- sums up: {_short(action.summary)}"] if action.summary is not None else []
         lines += [f"- answers: {_short(action.answer)}"] if action.answer is not None else []
         lines += [f"  - sees: {_short(one.content)}" for one in turn.observations]
         said = episode.user_messages.get(number)

@@ -9,10 +9,7 @@ from pydantic import Field, model_validator
 
 from quintain.curation.config import CurationConfig
 from quintain.endpoint.config import EndpointConfig, PromptConfig
-from quintain.recipe.tables import (
-    SamplingSection,
-    Section,
-)
+from quintain.recipe.tables import ContextSection, SamplingSection, Section
 from quintain.synthesis.config import FASConfig, TeacherConfig
 from quintain.training.config import CPTConfig, SFTConfig
 from quintain.training.grpo_config import GRPOConfig
@@ -23,6 +20,13 @@ class Stage(Section):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]*$")
     """Name of the stage's folder in the run."""
+
+
+def _check_context(context: ContextSection | None, program: str | None, other: str = "") -> None:
+    """Raises ValueError where somebody else than the built-in loop around a model decides what is read."""
+    who = "a `program`" if program is not None else other
+    if context is not None and who:
+        raise ValueError(f"`context` is for a model in the built-in loop; {who} minds its own")
 
 
 class RolloutStage(Stage):
@@ -37,7 +41,14 @@ class RolloutStage(Stage):
     """Name of a `[faults.NAME]`."""
     program: str | None = None
     """Name of a `[programs.NAME]` that plays with the model's tokens; none is the built-in loop."""
+    context: ContextSection | None = None
+    """What the model does when its context fills; none: the episode ends with `limit(context)`."""
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
+
+    @model_validator(mode="after")
+    def _context_has_a_reader(self) -> RolloutStage:
+        _check_context(self.context, self.program, "the oracle" if self.agent == "oracle" else "")
+        return self
 
 
 class HASStage(Stage):
@@ -153,9 +164,16 @@ class GRPOStage(Stage):
     """Name of a `[faults.NAME]`: practice with trouble."""
     program: str | None = None
     """Name of a `[programs.NAME]` that plays with the model's tokens; none is the built-in loop."""
+    context: ContextSection | None = None
+    """What the model does when its context fills; none: the episode ends with `limit(context)`."""
     max_tokens: int = Field(128, ge=1)
     """Bound of one turn. Tokens are drawn at temperature 1, nothing cut: the distribution that is trained."""
     train: GRPOConfig = GRPOConfig()
+
+    @model_validator(mode="after")
+    def _context_has_a_reader(self) -> GRPOStage:
+        _check_context(self.context, self.program)
+        return self
 
 
 class EvalStage(Stage):
@@ -171,6 +189,8 @@ class EvalStage(Stage):
     """Name of a `[faults.NAME]`: the report then measures recovery."""
     program: str | None = None
     """Name of a `[programs.NAME]` that plays with the model's tokens; none is the built-in loop."""
+    context: ContextSection | None = None
+    """What the model does when its context fills; none: the episode ends with `limit(context)`."""
     endpoint: EndpointConfig | None = None
     """An OpenAI-compatible server that is measured in place of `model`."""
     prompt: PromptConfig = PromptConfig()
@@ -178,9 +198,10 @@ class EvalStage(Stage):
     sampling: SamplingSection = SamplingSection()  # type: ignore[call-arg]
 
     @model_validator(mode="after")
-    def _prompt_has_an_endpoint(self) -> EvalStage:
+    def _every_key_has_a_reader(self) -> EvalStage:
         if self.endpoint is None and self.prompt != PromptConfig():
             raise ValueError("`prompt` is told to an `endpoint`; a model of a recipe reads what it was trained on")
+        _check_context(self.context, self.program, "" if self.endpoint is None else "an `endpoint`")
         return self
 
 

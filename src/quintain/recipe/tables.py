@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from quintain.agents.window import Window
 from quintain.endpoint.config import EndpointConfig
 from quintain.harness.faults import FaultPlan, Wordings
 from quintain.interface.episode import Budget
@@ -197,6 +198,19 @@ class SamplingSection(Section):
     def sampling(self) -> Sampling:
         """As engines take it."""
         return Sampling(**self.model_dump(exclude={"grammar"}))
+
+
+class ContextSection(Section):
+    """`context` of a stage: what the model does when its context fills."""
+
+    tokens: int = Field(ge=1)
+    """What prompt, history and the turn to come may fill; at most the model's own context."""
+    when_full: Literal["discard-all", "summary"]
+    """`discard-all` begins the task afresh with what is left of the budget; `summary` writes a summary and goes on."""
+
+    def window(self) -> Window:
+        """As the agent takes it."""
+        return Window(**self.model_dump())
 
 
 class ShapeSection(Section):

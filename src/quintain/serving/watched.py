@@ -53,6 +53,8 @@ def action_lines(action: Action) -> Iterator[str]:
             f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in call.arguments.items()
         )
         yield f"calls     {call.tool}({arguments})"
+    if action.summary is not None:
+        yield f"sums up   {action.summary}"
     if action.error is not None:
         yield f"malformed {action.text!r}"
 

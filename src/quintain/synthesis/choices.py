@@ -74,6 +74,8 @@ def option_text(action: Action, language: str) -> str:
     said = [action.thought] if action.thought else []
     if action.answer is not None:
         return "\n".join([*said, ("答案：" if language == "zh" else "Answer: ") + action.answer])
+    if action.summary is not None:
+        return "\n".join([*said, ("总结：" if language == "zh" else "Summary: ") + action.summary])
     calls = [f"{call.tool} {json.dumps(call.arguments, ensure_ascii=False)}" for call in action.calls]
     return "\n".join([*said, *calls])
 

@@ -80,6 +80,7 @@ def history_lines(turn: Turn) -> list[str]:
     if action.error is not None:
         return [f"you wrote: {action.text}", f"it answered: {turn.observations[0].content}"]
     lines = [f"you thought: {action.thought}"] if action.thought else []
+    lines += [f"you summed up: {action.summary}"] if action.summary is not None else []
     for call, seen in zip(action.calls, turn.observations, strict=True):
         lines += [
             f"you called {call.tool} {json.dumps(call.arguments, ensure_ascii=False)}",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from quintain.interface.dialects.base import Dialect
+from quintain.interface.dialects.history import History, Memory
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
 from quintain.interface.lesson import Lesson, windows
-from quintain.interface.messages import Action, Turn, message
+from quintain.interface.messages import Action, message
 from quintain.interface.tools import Toolset
 
 
@@ -54,7 +55,7 @@ def episode_examples(
         InputError: the episode has no tokens and no dialect and toolset were given.
     """
     examples = []
-    for ids, turns in _records(episode, dialect, toolset):
+    for ids, turns in _records(episode, dialect, toolset, split=True):
         for window_ids, window in _windows(ids, turns, window_turns):
             example = _example(episode, window_ids, window, source)
             if example is not None:
@@ -77,7 +78,7 @@ def lesson_example(
     Raises:
         InputError: the prompt is not the one this dialect and toolset write, so no condition can be put before it.
     """
-    for ids, turns in _records(episode, dialect, toolset):
+    for ids, turns in _records(episode, dialect, toolset, split=False):
         places = [place for place, turn in enumerate(turns) if lesson.first <= turn.number < lesson.last]
         if not places:
             continue
@@ -110,13 +111,17 @@ def _conditioned(
 
 
 def _records(
-    episode: Episode, dialect: Dialect | None, toolset: Toolset | None
+    episode: Episode, dialect: Dialect | None, toolset: Toolset | None, *, split: bool
 ) -> Iterator[tuple[tuple[int, ...], list[_Written]]]:
-    """Ids of each segment and what the turns in it wrote."""
+    """Ids of each segment and what the turns in it wrote.
+
+    Without tokens, `split` makes a segment of each run of turns that the dialect reads with their thoughts; else the
+    episode is one, as the windows of a lesson take it to be.
+    """
     if not episode.segments:
         if dialect is None or toolset is None:
             raise InputError(f"episode {episode.id} has no tokens: give the dialect and toolset to render it with")
-        yield _render(episode, dialect, toolset)
+        yield from _render(episode, dialect, toolset, split)
         return
     for number, segment in enumerate(episode.segments):
         pairs = zip(episode.turns, episode.spans, strict=True)
@@ -128,24 +133,24 @@ def _records(
         yield segment.ids, turns
 
 
-def _render(episode: Episode, dialect: Dialect, toolset: Toolset) -> tuple[tuple[int, ...], list[_Written]]:
-    ids = dialect.prompt(episode.messages, toolset)
-    turns: list[_Written] = []
-    for number, turn in enumerate(episode.turns):
-        if turn.action.error is not None:
-            break
-        written = dialect.write(turn.action)
-        turns.append(_Written(number, len(ids), len(ids) + len(written), trained=not turn.malformed))
-        ids = [*ids, *written, *_answered(episode, number, turn, dialect)]
-    return tuple(ids), turns
-
-
-def _answered(episode: Episode, number: int, turn: Turn, dialect: Dialect) -> Sequence[int]:
-    """Ids of what came back after a turn: observations, what the user said, or nothing at the end."""
-    if turn.observations:
-        return dialect.observe(turn.observations)
-    said = episode.user_messages.get(number + 1)
-    return dialect.say(said) if said else []
+def _render(
+    episode: Episode, dialect: Dialect, toolset: Toolset, split: bool
+) -> Iterator[tuple[tuple[int, ...], list[_Written]]]:
+    """An episode without tokens, up to its first turn that no dialect can write: a context for each run of turns."""
+    actions = [turn.action for turn in episode.turns]
+    unwritten = (number for number, one in enumerate(actions) if one.error is not None or one.summary is not None)
+    turns = episode.turns[: next(unwritten, len(actions))]
+    history = History(dialect, episode.messages, toolset, turns, episode.user_messages)
+    for first, last in history.runs() if split else [(0, len(turns))]:
+        before = replace(history, turns=turns[:first])
+        ids = before.ids(Memory(forgotten=first))
+        made: list[_Written] = []
+        for number in range(first, last):
+            written = dialect.write(turns[number].action)
+            made.append(_Written(number, len(ids), len(ids) + len(written), trained=not turns[number].malformed))
+            answered = turns[number].observations or number + 1 in episode.user_messages
+            ids = [*ids, *written, *(history.reply(number + 1) if answered else ())]
+        yield tuple(ids), made
 
 
 def _windows(

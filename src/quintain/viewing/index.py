@@ -215,7 +215,7 @@ def _texts(episode: Episode) -> Iterator[str]:
     yield from (one.text for one in episode.user_messages.values())
     for turn in episode.turns:
         action = turn.action
-        yield from filter(None, (action.thought, action.answer, action.text))
+        yield from filter(None, (action.thought, action.answer, action.summary, action.text))
         for call in action.calls:
             yield f"{call.tool} {orjson.dumps(call.arguments, option=orjson.OPT_NON_STR_KEYS).decode()}"
         yield from (one.content for one in turn.observations)

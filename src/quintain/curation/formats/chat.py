@@ -20,6 +20,8 @@ from quintain.interface.messages import FORMAT_CALL_ID, Action, Call, Message, O
 from quintain.interface.tools import Toolset
 
 FORMAT_ERROR = "format_error-"
+SUMMARY = "summary"
+"""Names of user messages that stand for no user: after a text that could not be understood, and after a summary."""
 """Name of the user message that tells an agent its text could not be understood; the kind follows."""
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -63,6 +65,10 @@ def _write_turn(turn: Turn) -> list[Record]:
     if action.error is not None:
         told = {"role": "user", "name": f"{FORMAT_ERROR}{action.error.kind}", "content": turn.observations[0].content}
         return [{"role": "assistant", "content": action.text}, told]
+    if action.summary is not None:
+        thought = {"reasoning_content": action.thought} if action.thought else {}
+        told = {"role": "user", "name": SUMMARY, "content": "Go on from this summary."}
+        return [{"role": "assistant", "content": action.summary, **thought}, told]
     if action.answer is not None:
         thought = {"reasoning_content": action.thought} if action.thought else {}
         return [{"role": "assistant", "content": action.answer, **thought}]
@@ -171,6 +177,9 @@ def _read_turn(reading: _Reading, place: int) -> int:
     told = reading.messages[end] if end < len(reading.messages) else {}
     if str(told.get("name") or "").startswith(FORMAT_ERROR):
         reading.turns.append(_malformed(text, told, end))
+        return end + 1
+    if told.get("name") == SUMMARY:
+        reading.turns.append(Turn(Action(thought=_reasoning(one), summary=text)))
         return end + 1
     if any(mark in text for mark in _CALL_MARKS):
         raise Rejected("call_in_text", f"message {place}: a call inside the text; it belongs into 'tool_calls'")

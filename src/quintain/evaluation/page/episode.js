@@ -21,6 +21,7 @@ const turnView = (turn, index) =>
       turn.thought && h("p", { class: "text thought" }, turn.thought),
       turn.calls.map((call, place) => [callView(call), turn.observations[place] && observationView(turn.observations[place])]),
       turn.error && [h("div", { class: "broken" }, turn.text || "(nothing)"), turn.observations.map(observationView)],
+      turn.summary !== null && [h("p", { class: "note" }, "writes a summary and goes on with it in place of all turns before"), h("p", { class: "text" }, turn.summary || "(empty summary)")],
       turn.answer !== null && h("p", { class: "text answer" }, turn.answer || "(empty answer)")));
 
 const messageView = (one) =>

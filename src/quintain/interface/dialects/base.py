@@ -55,6 +55,11 @@ class Dialect(Protocol):
         ...
 
     @property
+    def forgets(self) -> bool:
+        """When a user speaks, the thoughts of all turns before are left out of what the model reads."""
+        ...
+
+    @property
     def stop(self) -> tuple[int, ...]:
         """Ids that end an agent's turn, the one `write` uses first."""
         ...
@@ -81,6 +86,10 @@ class Dialect(Protocol):
         Raises:
             ValueError: the action holds text that would not parse back to itself.
         """
+        ...
+
+    def recall(self, ids: Sequence[int], action: Action) -> list[int]:
+        """`ids`, which open a turn, and that turn as it is read once its thought is forgotten."""
         ...
 
     def parse(self, ids: Sequence[int], *, cut: bool, prefix: str) -> Action:

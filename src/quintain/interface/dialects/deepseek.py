@@ -71,10 +71,17 @@ class DeepSeek(TextDialect):
     """DeepSeek-V3.2 in thinking mode."""
 
     id = "deepseek"
-    version = "1"
+    version = "2"
     required = (BOS, USER, ASSISTANT, EOS)
     ends = (EOS,)
     markers = (THINK, THINK_END, DSML)
+    forgets = True
+
+    def recall(self, ids: Sequence[int], action: Action) -> list[int]:
+        """A forgotten turn is opened by `</think>` in place of `<think>`."""
+        opening = self._ids([THINK])
+        opened = list(ids[-len(opening) :]) == opening
+        return super().recall(ids[: -len(opening)] if opened else ids, action)
 
     def _prompt(self, system: str, messages: Sequence[Message], toolset: Toolset) -> list[Part]:
         parts: list[Part] = [BOS, system]

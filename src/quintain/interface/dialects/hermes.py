@@ -77,8 +77,9 @@ class Hermes(ChatML):
     """Full JSON Schemas, `<think>`, `<tool_call>` and `<tool_response>` as in Qwen's chat templates."""
 
     id = "hermes"
-    version = "1"
+    version = "2"
     markers = (CALL, CALL_END, THINK, THINK_END, RESULT, RESULT_END)
+    forgets = True
 
     def _docs(self, toolset: Toolset, after_text: bool) -> list[Part]:
         if not len(toolset):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from quintain.interface.canonical import digest
@@ -45,6 +46,7 @@ class TextDialect(ABC):
         version: raised by every change of the tokens written or of what is read.
         required: special tokens it can't do without.
         ends: those of them that end a turn, the one `write` uses first.
+        forgets: when a user speaks, the thoughts of all turns before are left out of what the model reads.
         markers: texts with a meaning inside a turn; a token where the tokenizer has one of that name.
         _after_end: what stands between the token that ends a turn and what follows.
     """
@@ -54,6 +56,7 @@ class TextDialect(ABC):
     required: ClassVar[tuple[str, ...]]
     ends: ClassVar[tuple[str, ...]]
     markers: ClassVar[tuple[str, ...]]
+    forgets: ClassVar[bool] = False
     _after_end: ClassVar[tuple[Part, ...]] = ()
 
     def __init__(self, codec: Codec) -> None:
@@ -110,6 +113,12 @@ class TextDialect(ABC):
         if _content(found) != _content(action):
             raise ValueError(f"dialect {self.id!r} can't write this action: {self._reason(action, found)}")
         return ids
+
+    def recall(self, ids: Sequence[int], action: Action) -> list[int]:
+        """`ids`, which open a turn, and that turn as it is read once its thought is forgotten."""
+        if action.generation is not None and not action.thought:
+            return [*ids, *action.generation.ids, *action.closing]
+        return [*ids, *self._ids([*self._write(replace(action, thought="")), Token(self.ends[0])])]
 
     def parse(self, ids: Sequence[int], *, cut: bool, prefix: str) -> Action:
         """Reads generated ids; never raises.

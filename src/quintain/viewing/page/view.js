@@ -155,7 +155,7 @@ const correct = trying(async () => {
 const withFixes = (episode) => {
   const shown = turnsView(episode);
   const turns = [...shown.children].filter((one) => one.querySelector(".who").textContent.startsWith("turn "));
-  turns.forEach((one, index) => one.lastElementChild.append(fix(episode, index)));
+  turns.forEach((one, index) => { if (episode.turns[index].summary === null) one.lastElementChild.append(fix(episode, index)); });
   return shown;
 };
 
@@ -176,7 +176,7 @@ const fix = (episode, index) => {
 
 // Two episodes of one task.
 
-const deed = (turn) => turn && JSON.stringify([turn.thought, turn.calls, turn.answer, turn.text, turn.observations.map((one) => [one.text, one.error])]);
+const deed = (turn) => turn && JSON.stringify([turn.thought, turn.calls, turn.answer, turn.text, turn.summary, turn.observations.map((one) => [one.text, one.error])]);
 
 const comparison = async (episode) => {
   const others = (await ask(`episodes?${new URLSearchParams({ task: episode.task })}`)).rows.filter((row) => row.key !== state.current.key);
