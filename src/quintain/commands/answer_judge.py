@@ -140,7 +140,7 @@ async def _ask(options: Mapping[str, Any], cases: Sequence[Labelled], cache: Rep
 
         async def one(case: Labelled) -> Reply:
             async with places:
-                return await judge.ask(case.question, case.gold, case.answer)
+                return await judge.judge(case.question, case.gold, case.answer)
 
         return judge.model, await asyncio.gather(*map(one, cases))
 

@@ -18,13 +18,14 @@ from quintain.interface.tools import tool
 from quintain.worlds.research.benchmarks import load_benchmark
 from quintain.worlds.research.files import text_of
 from quintain.worlds.research.grading import right
-from quintain.worlds.research.judge import Judge, checked, judge_digest
+from quintain.worlds.research.judge import JUDGE, Judge
 from quintain.worlds.research.offline import offline_tasks
 from quintain.worlds.research.passages import about
 from quintain.worlds.research.providers import Hit, Provider, folder_of, provider_of
 from quintain.worlds.research.reader import NetworkReader
+from quintain.worlds.research.summariser import SUMMARISER, summaries
 from quintain.worlds.web.browser import Refused
-from quintain.worlds.web.page import NoPage
+from quintain.worlds.web.page import NoPage, Page
 
 HITS = 10
 """Hits of one query."""
@@ -51,7 +52,8 @@ class Research(World):
         trusted: `host:port` of servers of one's own that may have a private address.
         benchmark: a published benchmark to make tasks from (`benchmarks.BENCHMARKS`).
         benchmark_file: its file.
-        judge: a model that marks what the rule rejects (`judge.JudgeConfig`); empty: the rule alone decides.
+        judge: a model that marks what the rule rejects (`asked.AskedConfig`); none: the rule alone decides.
+        summariser: a model that reads pages for `visit` (the same keys); none: the passages closest to the goal.
 
     Raises:
         InputError: the provider is unknown or can't be used, a folder is missing, or an option of the judge is wrong.
@@ -75,6 +77,7 @@ class Research(World):
         benchmark: str = "",
         benchmark_file: str = "",
         judge: Mapping[str, Any] | None = None,
+        summariser: Mapping[str, Any] | None = None,
     ) -> None:
         self.options = {"name": provider, "url": search_url, "key": key, "site": site}
         self.blocked, self.trusted = tuple(blocked), tuple(trusted)
@@ -84,11 +87,10 @@ class Research(World):
         self.canary = ""
         self.visited: list[str] = []
         self.flagged: list[str] = []
-        self.judge = dict(judge or {})
+        self.judge, self.summariser = dict(judge or {}), dict(summariser or {})
         folder_of(files)
         self._provider()
-        if self.judge:
-            checked(self.judge)
+        self._asked()
 
     @classmethod
     def generate(
@@ -117,9 +119,9 @@ class Research(World):
         return fitting[:count]
 
     def data_digest(self) -> str:
-        """Digest of what is searched (the pages offline, else the server's name and address), and of the judge."""
+        """Digest of what is searched (the pages offline, else the server's name and address) and of the models."""
         searched = {"world": self.name, "provider": self.options, "pages": self._provider_digest()}
-        return digest({**searched, "judge": judge_digest(self.judge)} if self.judge else searched)
+        return digest({**searched, **self._asked()})
 
     def reset(self, task: Task) -> None:
         """`setup` may give `files`, `canary`, and `root`, which bounds the offline site."""
@@ -154,7 +156,12 @@ class Research(World):
             url: one or several addresses.
             goal: what to look for.
         """
-        return "\n\n".join(self._visited(one, goal) for one in _several(url, "url"))
+        pages = [self._page(one) for one in _several(url, "url")]
+        texts = [page.text for page in pages if isinstance(page, Page)]
+        read = summaries(self.summariser, goal, texts) if self.summariser else [about(goal, text) for text in texts]
+        self.visited += [page.address for page in pages if isinstance(page, Page)]
+        said = iter(read)
+        return "\n\n".join(_shown(page, next(said)) if isinstance(page, Page) else page for page in pages)
 
     @tool
     async def python(self, code: str) -> str:
@@ -203,7 +210,7 @@ class Research(World):
 
     async def _judged(self, task: Task, answer: str) -> Verdict:
         async with Judge(self.judge) as judge:
-            reply = await judge.ask(task.prompt, str(task.answer), answer)
+            reply = await judge.judge(task.prompt, str(task.answer), answer)
         if reply.value is None:
             raise InfraError(f"judge {judge.model}: {reply.problem}")
         said = "right" if reply.value.correct else "wrong"
@@ -241,6 +248,15 @@ class Research(World):
 
         return str(Web.resources(site=self.options["site"]).digest)
 
+    def _asked(self) -> dict[str, Any]:
+        """What there is to know of the models that are asked.
+
+        Raises:
+            InputError: an option of one is wrong.
+        """
+        roles = ((JUDGE, self.judge), (SUMMARISER, self.summariser))
+        return {role.name: role.digest(options) for role, options in roles if options}
+
     def _ask(self, queries: Sequence[str], ask: Callable[[str, int], list[Hit]]) -> str:
         reader = self._reader()
         shown = []
@@ -250,7 +266,7 @@ class Research(World):
             shown.append("\n".join([f"Results for {query!r}:", *lines] if lines else [f"Nothing found for {query!r}."]))
         return "\n\n".join(shown)
 
-    def _visited(self, url: str, goal: str) -> str:
+    def _page(self, url: str) -> Page | str:
         """One page; what is wrong with it is a line of its own, so that the other pages are not lost."""
         try:
             page = self._provider().page(url)
@@ -259,12 +275,7 @@ class Research(World):
         if self.canary and self.canary in page.text:
             self.flagged.append(url)
             return f"{url!r} holds this benchmark's canary and is not shown"
-        self.visited.append(page.address)
-        text = about(goal, page.text)
-        numbers = set(map(int, _NUMBER.findall(text)))
-        links = {link.number: link.address for link in page.links if link.number in numbers}
-        listed = [f"[{number}] {address}" for number, address in sorted(links.items())]
-        return "\n".join([f"{page.title} ({page.address})", text, *(["Links:", *listed] if listed else [])])
+        return page
 
     def _parsed(self, name: str) -> str:
         folder = folder_of(self.files)
@@ -277,6 +288,14 @@ class Research(World):
             return text_of(name, file.read_bytes())
         except NoPage as error:
             raise ValueError(f"{name!r} {error}") from None
+
+
+def _shown(page: Page, text: str) -> str:
+    """What was read of a page, under its title, with the links in it."""
+    numbers = set(map(int, _NUMBER.findall(text)))
+    links = {link.number: link.address for link in page.links if link.number in numbers}
+    listed = [f"[{number}] {address}" for number, address in sorted(links.items())]
+    return "\n".join([f"{page.title} ({page.address})", text, *(["Links:", *listed] if listed else [])])
 
 
 def _several(values: Sequence[str], name: str) -> Sequence[str]:
