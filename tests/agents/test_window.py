@@ -187,6 +187,14 @@ async def test_a_turn_is_bounded_by_what_the_window_leaves():
     assert engine.most == [2]
 
 
+async def test_the_last_turn_of_a_budget_is_not_spent_on_a_summary():
+    words = Words()
+    engine = Scripted(words, *["call look ."] * 3, "here .")
+    episode = await play(words, engine, Window(40, "summary"), turn=6, turns=4)
+    assert episode.success
+    assert len(episode.segments) == 1
+
+
 @pytest.mark.parametrize("when_full", ["discard-all", "summary"])
 async def test_a_model_that_never_answers_ends_by_its_budget(when_full):
     words = Words()

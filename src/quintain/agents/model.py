@@ -56,11 +56,8 @@ class ModelAgent:
         Raises:
             ContextFull: there is no room for another token.
         """
-        step, most, summarises = (
-            next_step(self.dialect, view),
-            min(self.sampling.max_tokens, view.remaining.tokens),
-            False,
-        )
+        step = next_step(self.dialect, view)
+        most, summarises = min(self.sampling.max_tokens, view.remaining.tokens), False
         if self._window is not None:
             step, most, summarises = self._window.fit(self.dialect, view, step, most)
         sampling = replace(

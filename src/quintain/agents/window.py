@@ -62,7 +62,7 @@ class Window:
         if not self._full(dialect, view, step, turn):
             return step, self._room(step, turn), False
         fresh = afresh(dialect, view)
-        if self.when_full == "summary" and view.ids:
+        if self.when_full == "summary" and view.ids and view.remaining.turns > 1:
             most = min(turn, (self.tokens - len(fresh.ids)) // 2)
             asked = self._before_summary(dialect, view, most)
             most = min(most, self.tokens - len(asked.ids))
@@ -74,6 +74,8 @@ class Window:
         """True if there is something to give up, and the next turn may leave no room for what comes after it."""
         if not view.turns or view.turns[-1].action.summary is not None:
             return False
+        if view.remaining.turns == 1:  # what is left of the window is enough for the last words
+            return len(step.ids) >= self.tokens
         after = 0
         if self.when_full == "summary":
             after = turn + len(dialect.follow([[Observation("", "", CUT)], _request(view)]))
