@@ -15,6 +15,7 @@ from harness.till import Script
 from quintain import Budget, Harness
 from quintain.agents.oracle import OracleAgent
 from quintain.commands.commands import run
+from quintain.commands.pools import audit_files
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import load_tasks
 from quintain.recipe.user_code import load_world
@@ -65,6 +66,12 @@ def test_the_task_files_are_what_their_script_writes(tmp_path):
     runpy.run_path(str(TILL / "make_tasks.py"))["write"](tmp_path)
     for name in ("train.jsonl", "eval.jsonl"):
         assert (tmp_path / name).read_bytes() == (TILL / name).read_bytes()
+
+
+def test_no_measured_task_is_given_away_by_one_that_is_learnt_from():
+    found = audit_files(TILL / "train.toml", [TILL / "train.jsonl"])
+    assert found["items"] > 240
+    assert found["tasks"] == {}
 
 
 @pytest.fixture

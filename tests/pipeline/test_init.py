@@ -18,6 +18,7 @@ from quintain.commands.init.project import Draft, Names, split
 from quintain.commands.init.sources import from_openapi
 from quintain.commands.init.tools import tool_tasks
 from quintain.commands.init.values import argument_sets
+from quintain.commands.pools import audit_files
 from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task, load_tasks
 from quintain.interface.tools import Tool
@@ -161,6 +162,7 @@ def test_a_world_of_your_own(here, model_folder, capsys):
         "README.md", "eval.jsonl", "my_shop_world.py", "recipe.toml", "train.jsonl",
     ]  # fmt: skip
     assert len(load_tasks(Path("my-shop/eval.jsonl"))) == 10
+    assert audit_files(Path("my-shop/recipe.toml"), [Path("my-shop/train.jsonl")])["tasks"] == {}, "nothing given away"
     passes_doctor_and_trains(Path("my-shop"), model_folder, capsys)
 
 

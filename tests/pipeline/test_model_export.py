@@ -123,6 +123,17 @@ def test_llama_cpp_renders_and_reads_a_conversation_as_transformers_does(model_f
     assert read == tokenizer.encode(text, add_special_tokens=False)
 
 
+@pytest.mark.parametrize("dialect", ["hermes", "hermes-compact", "lines"])
+def test_llama_cpp_gives_an_answer_as_content_if_it_looks_for_no_reasoning(model_folder, tmp_path, dialect):
+    """Left to itself it takes a text before the mark of an answer for reasoning, and a bare answer has no mark."""
+    file = tmp_path / "tiny.gguf"
+    write_gguf(model_folder, file, template=chat_template(dialect), stop=(2,), licence=Licence("mit", {}))
+    with llama_cpp(file) as ask:
+        body = {"messages": MESSAGES, "grammar": 'root ::= "4"', "max_tokens": TOKENS, "reasoning_format": "none"}
+        made = ask("/v1/chat/completions", **body)
+    assert made["choices"][0]["message"]["content"] == "4"
+
+
 @contextmanager
 def llama_cpp(file: Path) -> Iterator[Callable[..., Any]]:
     """llama.cpp's own server with a GGUF file; what it yields posts JSON to a path and returns the reply."""

@@ -133,7 +133,7 @@ def _adapter(source: Source) -> Path:
 def _write_weights(source: Path, folder: Path) -> None:
     for path in sorted(source.iterdir()):
         if path.suffix == ".safetensors" or path.name in _CONFIGS or path.name.endswith(".index.json"):
-            shutil.copy(path, folder / path.name)
+            shutil.copyfile(path, folder / path.name)  # not its rights: weights are written for their owner alone
 
 
 _CONFIGS = ("config.json", "adapter_config.json")

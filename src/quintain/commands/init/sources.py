@@ -20,7 +20,12 @@ from quintain.recipe.user_code import somebodys_code
 
 SEED = 1
 _ITEMS = ("tea", "bread", "soap", "honey", "rice", "salt", "a pen", "a cup", "a lamp", "a brush")
-_SHOPS = 20
+_PLACES = [
+    f"{first} {second}"
+    for first in ("Mill", "Oak", "River", "North", "Stone")
+    for second in ("Lane", "Gate", "Yard", "Row")
+]
+"""Where each shop stands: its tasks say so, and no task of one reads like a task of another."""
 _OWN_TASKS = (
     "These first tasks only name a call and ask for what it returns; an answer that changes with the day goes stale. "
     "Write tasks as your users would ask them: a `prompt`, the `answer`, and in `setup` the `calls` that must be made "
@@ -34,7 +39,7 @@ def own(path: Path) -> dict[str, Any]:
     names = free_place(path)
     draft = Draft(
         "own",
-        [task for number in range(_SHOPS) for task in _shop(names.folder, number)],
+        [task for number, place in enumerate(_PLACES) for task in _shop(names.folder, number, place)],
         "A world of your own: a shop's price list, to be replaced.",
         improve="Change the world's tools and its rule, then write tasks to match: one JSON object a line.",
         by_cluster=True,
@@ -193,7 +198,7 @@ def _module(reference: str) -> tuple[str, Path | None]:
     return name, home
 
 
-def _shop(world: str, number: int) -> list[Task]:
+def _shop(world: str, number: int, place: str) -> list[Task]:
     """Three tasks about one shop: two look-ups and a sum."""
     draw = random.Random(f"shop {number}")
     items = draw.sample(_ITEMS, 6)
@@ -201,7 +206,7 @@ def _shop(world: str, number: int) -> list[Task]:
     tasks = []
     for at, chosen in enumerate((items[:1], items[1:2], items[2:4])):
         together = " together" if len(chosen) > 1 else ""
-        prompt = f"How many cents: {' and '.join(chosen)}{together}?"
+        prompt = f"How many cents in {place}: {' and '.join(chosen)}{together}?"
         setup = {"prices": prices, "items": chosen}
         answer = str(sum(prices[item] for item in chosen))
         template = "sum" if together else "price"
