@@ -120,7 +120,8 @@ Send the texts that the model was trained on, tools in this order:
 {_request(worlds)}
 
 The chat template writes the tokens of training. {calls} Tokens are drawn with temperature {sampling.temperature:g},
-top_p {sampling.top_p:g} and at most {sampling.max_tokens} a turn{greedy}; so were the results below, if there are any."""
+top_p {sampling.top_p:g} and at most {sampling.max_tokens} a turn{greedy}. So were the results below, if there are
+any."""
 
 
 def _request(worlds: Sequence[KnownWorld]) -> str:
