@@ -53,8 +53,8 @@ from quintain.training.packing import pack
 GROUP = 8
 STEPS, LORA_RANK = 5, 16
 GIB = 2**30
-PEAK = {"H100": 989.0, "H200": 989.0, "A100": 312.0, "B200": 2250.0}
-"""Dense bfloat16 TFLOPS by the maker's data sheets."""
+PEAK = {"H100 PCIe": 756.0, "H100": 989.0, "H200": 989.0, "A100": 312.0}
+"""Dense bfloat16 TFLOPS by the maker's data sheets; the first name that the device's holds."""
 
 
 def _qwen3(layers: int, hidden: int, heads: int, intermediate: int, *, tied: bool) -> ShapeSection:

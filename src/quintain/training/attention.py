@@ -115,8 +115,13 @@ def _block_mask(layout: Layout, window: int | None) -> BlockMask:
         seen &= low[:, None] - high[None, :] < window
         whole[:] = False
     visible = _visibility(layout.ends.to(layout.device), layout.positions.to(layout.device), window)
+    counts, blocks = _listed(seen & ~whole, layout.device)
+    full_counts, full_blocks = _listed(whole, layout.device)
     return BlockMask.from_kv_blocks(
-        *(one.to(layout.device) for one in (*_listed(seen & ~whole), *_listed(whole))),
+        counts,
+        blocks,
+        full_counts,
+        full_blocks,
         BLOCK_SIZE=FLEX_BLOCK,
         mask_mod=lambda batch, head, query, key: visible(query, key),
         seq_lengths=(size, size),
@@ -128,10 +133,10 @@ def _by_block(values: Tensor, count: int, rest: int) -> Tensor:
     return F.pad(values, (0, count * FLEX_BLOCK - len(values)), value=rest).view(count, FLEX_BLOCK)
 
 
-def _listed(blocks: Tensor) -> tuple[Tensor, Tensor]:
+def _listed(blocks: Tensor, device: torch.device) -> tuple[Tensor, Tensor]:
     """How many blocks of keys each block of queries has, and which, those first `[1, 1, blocks(, blocks)]`."""
     order = torch.argsort(blocks.int(), dim=1, descending=True, stable=True)
-    return blocks.sum(1, dtype=torch.int32)[None, None], order.int()[None, None]
+    return blocks.sum(1, dtype=torch.int32)[None, None].to(device), order.int()[None, None].to(device)
 
 
 def _cut(layout: Layout, window: int | None) -> list[Block]:
