@@ -78,6 +78,12 @@ def test_question_gold_and_answer_are_quoted_so_that_an_answer_can_not_pretend_t
     assert "\n\nReply with {" not in sent
 
 
+def test_half_a_character_is_no_way_to_break_the_judge_and_so_dodge_a_bad_score():
+    with loopback.serve(lambda request: marks(False)) as server:
+        episode = play("K2 \ud800", judge_at(server.url))
+    assert (episode.scored, episode.success, len(server.requests)) == (True, False, 1)
+
+
 def test_a_very_long_answer_is_shown_by_its_beginning_and_its_end():
     with loopback.serve(lambda request: marks(False)) as server:
         play("a" * 9_000 + "b" * 9_000, judge_at(server.url))

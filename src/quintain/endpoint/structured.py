@@ -92,6 +92,7 @@ class StructuredEndpoint:
             InputError: the server refuses the key, the model or the request.
             InfraError: no answer after all tries; it is not cached, so a later run asks again.
         """
+        prompt = prompt.encode("utf-8", "replace").decode()  # half characters have no UTF-8 form
         key = self._key(prompt, name, variant)
         stored = self._cache.get(key) if self._cache else None
         if stored is not None:
