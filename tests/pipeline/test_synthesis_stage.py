@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
+from collections import Counter
+from contextlib import closing
 
 import pytest
 
@@ -11,7 +14,11 @@ from loopback import serve
 from quintain.cli.main import main
 from quintain.interface.errors import InputError
 from quintain.interface.sample import read_samples
+from quintain.pipeline.fas import OfflineWork, with_earlier_names
+from quintain.pipeline.workshop import Workshop
 from quintain.recipe import load_recipe
+from quintain.synthesis.fas import draw
+from quintain.synthesis.memory import Memory
 from quintain.worlds.desk import Desk
 
 RECIPE = """
@@ -186,3 +193,18 @@ def test_documents_without_a_statement_end_the_preview_with_the_reasons(recipe_f
 def test_synth_takes_one_recipe(recipe_file, capsys):
     assert synth(recipe_file, recipe_file) == 2
     assert "give one recipe" in capsys.readouterr().err
+
+
+def test_excerpts_made_apart_give_what_one_teacher_makes_of_all(recipe_file, tmp_path):
+    """As on a cluster: the stage, each excerpt and what comes of it go from process to process."""
+    assert synth(recipe_file, "--out", tmp_path / "run") == 0
+    folder = tmp_path / "run" / "fas"
+    recipe = load_recipe(recipe_file)
+    stage = recipe.stages[-1]
+    work = pickle.loads(pickle.dumps(OfflineWork(Workshop(recipe, tmp_path, tmp_path / "run"), stage)))
+    with closing(Memory(folder / "memory.sqlite")) as memory:
+        rows = list(with_earlier_names(draw(memory, stage.make, Counter())))
+        made = [pickle.loads(pickle.dumps(work(row))) for row in rows]
+        kept = [one for part in made for one in part.kept if memory.is_new(one.id)]
+    assert kept == list(read_samples(folder / "samples.jsonl"))
+    assert [one for part in made for one in part.rejected] == list(read_samples(folder / "rejected.jsonl"))

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from quintain.curation.contamination import Finding
+from quintain.curation.contamination import Finding, Item
 from quintain.curation.items import read_items
 from quintain.curation.seal import seal
 from quintain.interface.errors import InputError
-from quintain.pipeline.auditing import Auditor, scan
+from quintain.pipeline.auditing import Auditor
 from quintain.pipeline.workshop import Workshop
 from quintain.recipe import load_recipe
 
@@ -39,8 +40,11 @@ def audit_files(recipe_path: Path, files: Sequence[Path]) -> dict[str, Any]:
     Raises:
         InputError: a file is missing or is no JSON.
     """
-    scanner = Auditor(_workshop(recipe_path)).scanner_of_opened_pools()
-    found = scan(scanner, chain.from_iterable(read_items(path) for path in files), keep=None)
+    workshop = _workshop(recipe_path)
+    auditor = Auditor(workshop)
+    if workshop.recipe.cluster is not None:
+        files = [path.resolve() for path in files]
+    found = auditor.scan(auditor.scanner_of_opened_pools(), partial(_texts, files), keep=None)
     return {
         "items": found.items,
         "megabytes": found.megabytes,
@@ -49,6 +53,10 @@ def audit_files(recipe_path: Path, files: Sequence[Path]) -> dict[str, Any]:
         "findings": [asdict(one) for one in found.findings],
         "lines": [*(line for one in found.findings for line in _side_by_side(one)), found.line],
     }
+
+
+def _texts(files: Sequence[Path]) -> Iterator[Item]:
+    return chain.from_iterable(map(read_items, files))
 
 
 def _side_by_side(one: Finding) -> list[str]:

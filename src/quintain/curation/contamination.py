@@ -79,15 +79,27 @@ class Finding:
     original: str
 
 
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What came of one batch of items.
+
+    Attributes:
+        items: how many there were.
+        bytes: of their text, as UTF-8.
+        findings: in the order of the items.
+    """
+
+    items: int
+    bytes: int
+    findings: list[Finding]
+
+
 class Scanner:
     """Scans a stream of items.
 
     Args:
         index: of the tasks.
         sealed: manifests of pools that stay closed: their canaries and prompts are recognised all the same.
-
-    Attributes:
-        bytes: scanned so far, as UTF-8.
     """
 
     def __init__(self, index: LeakIndex, sealed: Sequence[Manifest] = ()) -> None:
@@ -95,23 +107,22 @@ class Scanner:
         self.sealed = sealed
         self._prompts = {plain(task.prompt): (task, pool) for pool, tasks in index.pools.items() for task in tasks}
         self._longest = max((len(text) for text in self._prompts), default=0)
-        self.bytes = 0
 
     def scan(self, items: Iterable[Item]) -> Iterator[Finding]:
         """Findings in the order of the items; memory stays the same however long the stream is."""
-        for batch in _batches(items):
-            yield from self._batch(batch)
+        for batch in batches(items):
+            yield from self.batch(batch).findings
 
-    def _batch(self, items: list[Item]) -> list[Finding]:
+    def batch(self, items: Sequence[Item]) -> Scanned:
+        """Scans one batch; others change nothing about it."""
         found = [one for item in items for one in self._plain_signs(item)]
         found += self._overlaps(items)
         best: dict[tuple[str, str, str], Finding] = {}
         for one in found:
             best.setdefault((one.where, one.pool, one.task), one)
-        return list(best.values())
+        return Scanned(len(items), sum(_size(one.text) for one in items), list(best.values()))
 
     def _plain_signs(self, item: Item) -> Iterator[Finding]:
-        self.bytes += len(item.text) if item.text.isascii() else len(item.text.encode("utf-8", "replace"))
         for manifest in self.sealed:
             if manifest.canary in item.text:
                 yield Finding(item.where, manifest.name, "", "canary", "canary", 1.0, manifest.canary, manifest.canary)
@@ -121,7 +132,7 @@ class Scanner:
             task, pool = known
             yield Finding(item.where, pool, task.id, "prompt", "same text", 1.0, item.text, task.prompt)
 
-    def _overlaps(self, items: list[Item]) -> Iterator[Finding]:
+    def _overlaps(self, items: Sequence[Item]) -> Iterator[Finding]:
         tokens = tokenize([item.text for item in items])
         by_seeds = _stretches(tokens, self.index.seeds, SEED, self.index.reach, WORTH_A_LOOK)
         by_name = _stretches(tokens, self.index.names, 1, self.index.reach, STRICT)
@@ -185,7 +196,8 @@ def needed(part: Part) -> float:
     return STRICT + (LOOSE - STRICT) * min(1.0, max(0.0, slope))
 
 
-def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+def batches(items: Iterable[Item]) -> Iterator[list[Item]]:
+    """The stream in the pieces that are scanned together."""
     batch: list[Item] = []
     size = 0
     for item in items:
@@ -196,3 +208,8 @@ def _batches(items: Iterable[Item]) -> Iterator[list[Item]]:
             batch, size = [], 0
     if batch:
         yield batch
+
+
+def _size(text: str) -> int:
+    """Bytes as UTF-8."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))

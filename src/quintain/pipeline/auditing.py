@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
-from itertools import chain
+from functools import cached_property, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from quintain.curation.contamination import Finding, Item, Scanner
+from quintain.curation.contamination import Finding, Item, Scanned, Scanner, batches
 from quintain.curation.distance import Distance, distances
 from quintain.curation.items import read_items
 from quintain.curation.leak_index import LeakIndex
@@ -29,6 +29,8 @@ from quintain.recipe import EvalStage, FASStage
 
 AUDIT = "contamination.json"
 """In the folder of a stage: what its scan found."""
+FEW = 8
+"""Batches that are scanned sooner than processes on a cluster begin."""
 SHOWN = 20
 """Findings a record keeps; all are counted."""
 
@@ -107,6 +109,10 @@ class Auditor:
     def __init__(self, workshop: Workshop) -> None:
         self._workshop = workshop
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process makes its own."""
+        return Auditor, (self._workshop,)
+
     def before(self, stage: Any, folder: Path) -> None:
         """Scans what a stage reads against all pools of evaluation stages, and leaves the record in its folder.
 
@@ -115,7 +121,7 @@ class Auditor:
         Raises:
             InputError: the stage would learn from a task of a sealed pool.
         """
-        found = scan(self._scanner, self._inputs(stage))
+        found = self.scan(self._scanner, partial(self._texts, [stage]))
         for one in (found.first[pool] for pool in self._sealed & found.first.keys()):
             raise InputError(
                 f"stage {stage.name!r}: {one.where} holds a task of the sealed pool {one.pool!r} ({one.reason}); "
@@ -128,10 +134,8 @@ class Auditor:
     def evaluation(self, stage: EvalStage, tasks: Sequence[Task], episodes: Sequence[Episode], folder: Path) -> Audit:
         """Scans everything the evaluated model learnt from in this run, and what its tools returned."""
         learnt = ancestors(self._workshop.recipe.stages, stage.model)
-        inputs = chain.from_iterable(self._inputs(one) for one in learnt)
-        rollouts = chain.from_iterable(read_items(one, (".jsonl",)) for one in self._own_rollouts(learnt))
         index = LeakIndex({stage.pool: tasks}, self._siblings)
-        training = scan(Scanner(index), chain(inputs, rollouts))
+        training = self.scan(Scanner(index), partial(self._texts, learnt, rollouts=True))
         names = [one.pool for one in learnt if hasattr(one, "pool")]
         seen = [task for name in dict.fromkeys(names) for task in self._workshop.pool(name)]
         canary = self._workshop.pools.manifest(stage.pool).canary
@@ -157,6 +161,22 @@ class Auditor:
         manifests = [self._workshop.pools.manifest(name) for name in sealed]
         return Scanner(LeakIndex(plain | opened, self._siblings if self._measured else ()), manifests)
 
+    def scan(self, scanner: Scanner, read: Callable[[], Iterable[Item]], keep: int | None = SHOWN) -> Scan:
+        """Scans a stream to its end, in this process or on the recipe's cluster, and keeps so many findings.
+
+        Args:
+            scanner: of the pools.
+            read: the stream; picklable where there is a cluster, on whose nodes it is read.
+            keep: most findings.
+        """
+        section, pieces = self._workshop.recipe.cluster, batches(read())
+        first = [] if section is None else list(islice(pieces, FEW + 1))
+        if section is None or len(first) <= FEW:
+            return summed(map(scanner.batch, chain(first, pieces)), keep)
+        from quintain.pipeline.fleets import on_cluster
+
+        return summed(on_cluster(section, scanner.batch, partial(_pieces, read)), keep)
+
     @cached_property
     def _sealed(self) -> set[str]:
         return {name for name, pool in self._workshop.recipe.pools.items() if pool.sealed}
@@ -177,6 +197,13 @@ class Auditor:
         open_ones = {name: self._workshop.pool(name) for name in sorted(self._measured - self._sealed)}
         manifests = [self._workshop.pools.manifest(name) for name in sorted(self._sealed)]
         return Scanner(LeakIndex(open_ones, self._siblings), manifests)
+
+    def _texts(self, stages: Sequence[Any], *, rollouts: bool = False) -> Iterator[Item]:
+        """Every text that stages read, and what they played themselves."""
+        for stage in stages:
+            yield from self._inputs(stage)
+        for folder in self._own_rollouts(stages) if rollouts else ():
+            yield from read_items(folder, (".jsonl",))
 
     def _inputs(self, stage: Any) -> Iterator[Item]:
         """Every text a stage reads: tasks, the records of earlier stages, imports, general text."""
@@ -216,6 +243,10 @@ def read_audit(folder: Path) -> dict[str, Any]:
     return record
 
 
+def _pieces(read: Callable[[], Iterable[Item]]) -> Iterator[list[Item]]:
+    return batches(read())
+
+
 def task_items(pool: str, tasks: Iterable[Task]) -> Iterator[Item]:
     """Texts of tasks that an agent may see, and the tags, which hold the canary."""
     for task in tasks:
@@ -223,21 +254,17 @@ def task_items(pool: str, tasks: Iterable[Task]) -> Iterator[Item]:
         yield Item(f"pool {pool}: task {task.id}", " ".join(task.tags))
 
 
-def scan(scanner: Scanner, items: Iterable[Item], keep: int | None = SHOWN) -> Scan:
-    """Scans a stream to its end, and keeps so many findings."""
-    found = Scan()
-    begun, before = time.monotonic(), scanner.bytes
-
-    def counted() -> Iterator[Item]:
-        for item in items:
-            found.items += 1
-            yield item
-
-    for one in scanner.scan(counted()):
-        found.tasks[one.task] = found.tasks.get(one.task, 0) + 1
-        found.first.setdefault(one.pool, one)
-        if keep is None or len(found.findings) < keep:
-            found.findings.append(one)
+def summed(parts: Iterable[Scanned], keep: int | None) -> Scan:
+    """What batches found together, with the first so many findings."""
+    found, size, begun = Scan(), 0, time.monotonic()
+    for part in parts:
+        found.items += part.items
+        size += part.bytes
+        for one in part.findings:
+            found.tasks[one.task] = found.tasks.get(one.task, 0) + 1
+            found.first.setdefault(one.pool, one)
+            if keep is None or len(found.findings) < keep:
+                found.findings.append(one)
     found.seconds = round(time.monotonic() - begun, 3)
-    found.megabytes = round((scanner.bytes - before) / 1e6, 3)
+    found.megabytes = round(size / 1e6, 3)
     return found

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, dataclass, field
-from itertools import chain
+from functools import cached_property, partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from quintain.endpoint.cache import ReplyCache
 from quintain.interface.episode import Episode
 from quintain.interface.reading import JOURNAL, read_episodes
 from quintain.interface.sample import Sample, SampleWriter
+from quintain.interface.tools import Toolset
 from quintain.interface.words import fold
 from quintain.pipeline.run import write_json
 from quintain.pipeline.workshop import Workshop
@@ -26,8 +28,8 @@ from quintain.synthesis.config import TeacherConfig
 from quintain.synthesis.documents import Document, read_documents
 from quintain.synthesis.fas import FirstOrder, Made, Spent, draw
 from quintain.synthesis.judging import Plan
-from quintain.synthesis.memory import Memory, build
-from quintain.synthesis.offline.teacher import OfflineTeacher
+from quintain.synthesis.memory import Excerpt, Memory, build
+from quintain.synthesis.offline.teacher import DECOYS, OfflineTeacher
 from quintain.synthesis.probe import bag_of_words, commonest_opening
 from quintain.synthesis.results import result_documents
 from quintain.synthesis.teacher import Prompts, Teacher
@@ -38,6 +40,8 @@ CACHE = "replies.sqlite"
 SAMPLES = "samples.jsonl"
 REJECTED = "rejected.jsonl"
 
+SHARE = 4096
+"""Excerpts that are sent to a cluster at once; a stage of fewer is made sooner than its processes begin."""
 PROBED = 4000
 """Plans kept in memory for the probes."""
 
@@ -137,15 +141,68 @@ async def _write(workshop: Workshop, stage: FASStage, folder: Path) -> Tally:
         SampleWriter(folder / REJECTED) as rejected,
         progress(stage.name, total=stage.make.memories, unit="memories") as advance,
     ):
-        async with first_order(workshop, stage, folder) as maker:
-            excerpts = draw(memory, stage.make, tally.counts)
-            async for made in maker.run(excerpts, stage.teacher.concurrency):
-                for sample in tally.add(made, memory):
-                    kept.add(sample)
-                for sample in made.rejected:
-                    rejected.add(sample)
-                advance(1, f"{kept.count} samples")
+        async for made in _made(workshop, stage, folder, draw(memory, stage.make, tally.counts)):
+            for sample in tally.add(made, memory):
+                kept.add(sample)
+            for sample in made.rejected:
+                rejected.add(sample)
+            advance(1, f"{kept.count} samples")
     return tally
+
+
+async def _made(workshop: Workshop, stage: FASStage, folder: Path, excerpts: Iterator[Excerpt]) -> AsyncIterator[Made]:
+    """What came of each excerpt, in order, made here or on the recipe's cluster.
+
+    A teacher behind an endpoint is asked from here in any case: it is waited for, and its replies are kept in one file.
+    """
+    section, work = workshop.recipe.cluster, OfflineWork(workshop, stage)
+    if section is None or work.waits or stage.make.memories < SHARE:
+        async with first_order(workshop, stage, folder) as maker:
+            async for made in maker.run(excerpts, stage.teacher.concurrency):
+                yield made
+        return
+    from quintain.pipeline.fleets import on_cluster
+
+    rows = with_earlier_names(excerpts)
+    while share := list(islice(rows, SHARE)):
+        for made in on_cluster(section, work, partial(iter, share)):
+            yield made
+
+
+def with_earlier_names(excerpts: Iterator[Excerpt]) -> Iterator[tuple[Excerpt, tuple[str, ...]]]:
+    """Excerpts with the entities of their language before them, which wrong plans are about."""
+    names: defaultdict[str, deque[str]] = defaultdict(lambda: deque(maxlen=DECOYS))
+    for one in excerpts:
+        yield one, tuple(names[one.language])
+        names[one.language].append(one.entity)
+
+
+@dataclass
+class OfflineWork:
+    """Makes what comes of an excerpt, in whichever process: nothing is kept from one to the next."""
+
+    workshop: Workshop
+    stage: FASStage
+
+    @property
+    def waits(self) -> bool:
+        """Whether teacher or judge is behind an endpoint."""
+        return any(one.endpoint for one in self._configs)
+
+    @property
+    def _configs(self) -> tuple[TeacherConfig, TeacherConfig]:
+        return self.stage.teacher, self.stage.judge or self.stage.teacher
+
+    @cached_property
+    def _toolset(self) -> Toolset:
+        return fas_world(self.workshop, self.stage).toolset()
+
+    def __call__(self, row: tuple[Excerpt, tuple[str, ...]]) -> Made:
+        """What comes of an excerpt, given the names before it."""
+        excerpt, earlier = row
+        teacher, judge = (OfflineTeacher(one.errors, self.stage.make.seed) for one in self._configs)
+        teacher.remember(excerpt.language, earlier)
+        return asyncio.run(FirstOrder(teacher, judge, self._toolset, self.stage.make).make(excerpt))
 
 
 @dataclass(slots=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from quintain.cluster.fleet import Fleet
+from quintain.cluster.mapping import R, T, mapped
 from quintain.cluster.placement import Placement
 from quintain.cluster.worker import Interface
 from quintain.harness.journal import Journal
@@ -18,6 +19,7 @@ from quintain.pipeline.engines import make_engine
 from quintain.pipeline.programs import model_player
 from quintain.pipeline.workshop import Policy, Workshop
 from quintain.recipe import EvalStage, GRPOStage, Recipe, RolloutStage
+from quintain.recipe.tables import ClusterSection
 
 AnyPlayed = RolloutStage | EvalStage | GRPOStage
 
@@ -122,6 +124,11 @@ def make_fleet(workshop: Workshop, stage: AnyPlayed) -> Fleet:
         lag=stage.train.ahead if stage.kind == "grpo" else 0,
     )
     return Fleet(Blueprint(recipe, home, folder, workshop.accept_drift, stage), placement, interface_of(workshop))
+
+
+def on_cluster(section: ClusterSection, work: Callable[[T], R], read: Callable[[], Iterable[T]]) -> Iterator[R]:
+    """`work` of each piece that `read` gives, in order, by as many processes as the cluster has workers."""
+    return mapped(work, read, Placement(section.workers, section.cpus_per_worker))
 
 
 def _model_of(stage: AnyPlayed) -> str:

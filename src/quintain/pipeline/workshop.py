@@ -80,6 +80,10 @@ class Workshop:
         self.pools = RecipePools(recipe, home)
         self._loaded: tuple[str, Policy] | None = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Another process makes its own: what this one holds stays here."""
+        return Workshop, (self.recipe, self.home.resolve(), self.folder.resolve(), self.accept_drift)
+
     @property
     def worlds(self) -> dict[str, RecipeWorld]:
         """The recipe's worlds, by name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from quintain.endpoint.structured import Reply, Shape
@@ -38,6 +38,10 @@ class OfflineTeacher:
             "refine": lambda request, rng: write_reasoning(request.hints["question"], rng),
             "judge": lambda request, rng: judge(request.hints["plan"], request.hints["toolset"]),
         }
+
+    def remember(self, language: str, names: Sequence[str]) -> None:
+        """Takes the names of earlier entities as if it had been asked about them."""
+        self._names[language].extend(names)
 
     async def ask(self, request: Request) -> Reply:
         """The reply, at once; a problem where the structure it needs is missing."""
