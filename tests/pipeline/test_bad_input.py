@@ -41,6 +41,7 @@ NO_TOOL = "    @tool\n"
         ("start = 0", "return ['a']; start = 0", "pool 'train': must hold Tasks, found str"),
         ("start = 0", "return 7; start = 0", "TypeError: 'int' object is not iterable"),
         ('f"{split}-{n}", "counter"', 'split, "counter"', "two tasks have the id 'train'; ids must differ"),
+        ("str(n + 1)", "str(n + 1) if n else None", "'train-0' has no answer, and other tasks of its template 'plus'"),
         ('{"a": n}, str', '{"a": {n}}, str', "task 'train-0' fails: CanonicalizationError: unsupported type"),
         ('f"{n} + 1?"', '"\\ud800"', "task 'train-0' fails: CanonicalizationError: input contains non-UTF-8"),
         ('f"{n} + 1?"', "n", "task 'train-0': 'prompt' must be a non-empty string, found 0"),

@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -75,8 +75,8 @@ def _load(what: str, reference: str, form: str, home: Path) -> object:
     return getattr(module, name, None)
 
 
-def check_tasks(tasks: Iterable[Task], where: str, worlds: Collection[str]) -> None:
-    """Refuses what is no task of these worlds, ids that occur twice, and what has no JSON form.
+def check_tasks(tasks: Sequence[Task], where: str, worlds: Collection[str]) -> None:
+    """Refuses what is no task of these worlds, ids that occur twice, an answer left out, and what has no JSON form.
 
     Raises:
         InputError: names the first such task.
@@ -93,3 +93,15 @@ def check_tasks(tasks: Iterable[Task], where: str, worlds: Collection[str]) -> N
         seen.add(task.id)
         with somebodys_code(f"{where}: task {task.id!r}"):
             canonical_json(task_from_json(task.to_json(), f"{where}: task {task.id!r}").to_json())
+    _check_answers(tasks, where)
+
+
+def _check_answers(tasks: Sequence[Task], where: str) -> None:
+    """Tasks of one template are judged alike: if one has an answer, none may lack it."""
+    answered = {(task.world, task.template) for task in tasks if task.answer is not None and task.template}
+    for task in tasks:
+        if task.answer is None and (task.world, task.template) in answered:
+            raise InputError(
+                f"{where}: task {task.id!r} has no answer, and other tasks of its template {task.template!r} have one; "
+                "add it, or give the task another template"
+            )
