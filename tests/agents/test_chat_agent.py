@@ -15,6 +15,7 @@ from quintain.harness.loop import Harness
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.generation import Sampling
+from quintain.interface.messages import message
 
 SAMPLING = Sampling(max_tokens=50, temperature=0.0)
 TASK = Task("t", "sum", "What is 2 + 3?")
@@ -111,6 +112,43 @@ async def test_what_can_not_be_understood_comes_back_as_a_format_error(message, 
     assert episode.usage.format_errors == 1
     assert f"Format error ({kind})" in server.requests[1]["messages"][-1]["content"]
     assert episode.success
+
+
+class Asks(Sum):
+    """A user with a second question."""
+
+    def user(self, view):
+        return None if view.user_messages else message("user", "And 1 + 1?")
+
+
+async def test_reasoning_is_given_back_across_tool_turns_and_dropped_once_the_user_speaks_again():
+    """As the servers of DeepSeek and of vLLM have it; one that sends none is sent none."""
+
+    def thinks(request):
+        last = request["messages"][-1]
+        if last["role"] == "tool":
+            return {"content": last["content"], "reasoning_content": "So that is it."}
+        calls = [loopback.call("add", {"a": 2, "b": 3})]
+        return {"content": None, "tool_calls": calls, "reasoning_content": f"On {last['content']}"}
+
+    with loopback.serve(thinks) as server:
+        agent = ChatAgent(EndpointConfig(model="m", url=server.url), SAMPLING)
+        try:
+            episode = await Harness(Asks).run(TASK, agent)
+        finally:
+            await agent.close()
+    sent = [[one.get("reasoning_content") for one in request["messages"]] for request in server.requests]
+    first, second = "On What is 2 + 3?", "On And 1 + 1?"
+    assert sent == [
+        [None] * 2,
+        [None, None, first, None],
+        [None] * 6,
+        [*[None] * 6, second, None],
+    ]
+    assert [turn.action.thought for turn in episode.turns] == [first, "So that is it.", second, "So that is it."]
+    assert server.requests[1]["messages"][2]["content"] == "", "what was said beside the call stays apart from it"
+    _, plain = await play(solve)
+    assert "reasoning_content" not in json.dumps(plain.requests)
 
 
 async def test_calls_without_ids_or_with_one_id_twice_get_their_own():

@@ -99,8 +99,9 @@ def conversation(view: View, prompt: PromptConfig) -> list[dict[str, Any]]:
         messages.append({"role": "user", "content": example.user})
         messages.append({"role": "assistant", "content": example.assistant})
     messages += [_said(one) for one in asked]
+    forgotten = max(view.user_messages, default=0)  # turns before the user last spoke
     for number, turn in enumerate(view.turns, start=1):
-        messages += _turn(turn)
+        messages += _turn(turn, thinks=number > forgotten)
         if number in view.user_messages:
             messages.append(_said(view.user_messages[number]))
     return messages
@@ -110,8 +111,14 @@ def _said(one: Message) -> dict[str, Any]:
     return {"role": one.role, "content": one.text}
 
 
-def _turn(turn: Turn) -> list[dict[str, Any]]:
-    """What agent and world said in one turn; a text that could not be understood stays what it was."""
+def _turn(turn: Turn, *, thinks: bool) -> list[dict[str, Any]]:
+    """What agent and world said in one turn; a text that could not be understood stays what it was.
+
+    Args:
+        turn: the turn.
+        thinks: a thought that the server sent apart from the text is given back to it. Servers of reasoning models want
+            that while they work on one question, and do without it once the user has spoken again.
+    """
     action = turn.action
     if action.error is not None:
         (seen,) = turn.observations
@@ -127,7 +134,10 @@ def _turn(turn: Turn) -> list[dict[str, Any]]:
         for call in action.calls
     ]
     seen_by_id = [{"role": "tool", "tool_call_id": one.call_id, "content": one.content} for one in turn.observations]
-    return [{"role": "assistant", "content": action.thought, "tool_calls": calls}, *seen_by_id]
+    said: dict[str, Any] = {"role": "assistant", "content": action.thought, "tool_calls": calls}
+    if action.said is not None:
+        said |= {"content": action.said} | ({"reasoning_content": action.thought} if thinks else {})
+    return [said, *seen_by_id]
 
 
 def read(made: Completion, view: View) -> Action:
@@ -140,8 +150,11 @@ def read(made: Completion, view: View) -> Action:
     if made.calls:
         ids = _ids(made.calls, len(view.turns))
         calls = tuple(Call(i, one.name, _arguments(one)) for i, one in zip(ids, made.calls, strict=True))
-        return Action(thought=made.text.strip(), calls=calls, spent=spent)
-    return Action(answer=made.text.strip(), spent=spent)
+        said = made.text.strip()
+        if made.reasoning:
+            return Action(thought=made.reasoning, calls=calls, said=said, spent=spent)
+        return Action(thought=said, calls=calls, spent=spent)
+    return Action(thought=made.reasoning, answer=made.text.strip(), spent=spent)
 
 
 def _fault(made: Completion) -> FormatError | None:

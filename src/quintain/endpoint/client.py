@@ -39,6 +39,7 @@ class Completion:
         completion_tokens: as the server counts them; 0 where it doesn't.
         price: of both, by the prices of the configuration. Discounts for cached prompts are not known here.
         refused: the model declined, or a filter stopped it.
+        reasoning: what the server sent apart from the text, as `reasoning_content`; "" if nothing.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Completion:
     completion_tokens: int
     price: float
     refused: bool = False
+    reasoning: str = ""
 
 
 class Endpoint:
@@ -152,7 +154,8 @@ class Endpoint:
         price = (prompt * self.config.price_in + completion * self.config.price_out) * _PER_MILLION
         refusal, finish = getattr(written, "refusal", None) or "", choice.finish_reason or "stop"
         refused = bool(refusal) or finish == "content_filter"
-        return Completion(written.content or refusal, calls, finish, prompt, completion, price, refused)
+        reasoning = getattr(written, "reasoning_content", None) or ""
+        return Completion(written.content or refusal, calls, finish, prompt, completion, price, refused, reasoning)
 
 
 def _one_line(error: Any) -> str:

@@ -159,7 +159,7 @@ def _turn_json(turn: Turn) -> dict[str, Any]:
         for one in turn.observations
     ]
     return {
-        "thought": _short(action.thought),
+        "thought": _short("\n\n".join(filter(None, (action.thought, action.said)))),
         "calls": [{"tool": call.tool, "arguments": call.arguments} for call in action.calls],
         "answer": None if action.answer is None else _short(action.answer),
         "error": action.error and {"kind": action.error.kind, "message": _short(action.error.message)},

@@ -99,6 +99,7 @@ class Action:
         context: token ids added to the segment before this action was generated `[C]` (empty without tokens).
         generation: the engine's tokens, where a token engine produced the action.
         closing: token ids appended with weight 0 because the turn was cut before its end token.
+        said: the text beside its calls, where a server sent the thought apart from it; None: the thought is that text.
         spent: what it used, where there is no generation to count.
         discard: the agent starts a new segment with `context` instead of extending one, and why.
         segment: which segment it extends, or leaves for the new one (-1: a conversation of its own); None: the last.
@@ -113,6 +114,7 @@ class Action:
     context: tuple[int, ...] = ()
     generation: Generation | None = None
     closing: tuple[int, ...] = ()
+    said: str | None = None
     spent: Spent | None = None
     discard: Literal["", "start", "summary", "discard", "new_user", "branch"] = ""
     segment: int | None = None

@@ -42,6 +42,7 @@ def turn_to_json(turn: Turn) -> dict[str, Any]:
         "closing": action.closing,
         "discard": action.discard,
         "segment": action.segment,
+        "said": action.said,
         "spent": action.spent,
         "ids": made.ids if made else (),
         "logprobs": made.logprobs if made else (),
@@ -89,6 +90,7 @@ def turn_from_json(record: dict[str, Any]) -> Turn:
         closing=tuple(record["closing"]),
         discard=record["discard"],
         segment=record.get("segment"),
+        said=record.get("said"),
         spent=Spent(**record["spent"]) if record.get("spent") else None,  # older journals have none
     )
     return Turn(action, tuple(_observation_from_json(one) for one in record["observations"]))
