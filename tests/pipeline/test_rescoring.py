@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from quintain.commands.commands import rescore, run
+from quintain.commands.pools import seal_pool
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
 
@@ -54,6 +55,20 @@ def test_a_mended_verifier_judges_what_was_played_before(recipe_file, played, tm
     assert result["judged"] > 0
     assert result["changed"] == result["judged"]
     assert json.loads((tmp_path / "again" / "eval" / "evaluation.json").read_text())["overall"]["pass1"]["value"] == 1.0
+
+
+def test_a_sealed_pool_is_opened_for_it_and_its_log_names_the_stored_run(recipe_file, tmp_path):
+    keep = (tmp_path / "eval.sealed", tmp_path / "eval.key")
+    seal_pool(recipe_file, "eval", *keep)
+    text = recipe_file.read_text().replace('split = "eval"\ncount = 4', f'sealed = "{keep[0]}"\nkey = "{keep[1]}"')
+    start, stop = text.index('[[stages]]\nkind = "rollout"'), text.index('[[stages]]\nkind = "eval"\nname = "tuned"')
+    recipe_file.write_text(text[:start] + text[stop:].replace('model = "sft"', 'model = "base"'))
+    run(recipe_file, tmp_path / "run")
+    assert (
+        rescore(recipe_file, tmp_path / "run" / "tuned", "eval", tmp_path / "again")["stages"]["eval"]["changed"] == 0
+    )
+    last = json.loads((tmp_path / "eval.sealed.log").read_text().splitlines()[-1])
+    assert (last["purpose"], last["checkpoint"]) == ("evaluation", str(tmp_path / "run" / "tuned"))
 
 
 def test_what_cant_be_judged_again_is_one_line(recipe_file, played, tmp_path):

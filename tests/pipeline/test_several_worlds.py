@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from quintain.cli.main import main
-from quintain.commands.commands import run
+from quintain.commands.commands import rescore, run
 from quintain.doctor.doctor import examine
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError, InterfaceDrift
@@ -191,6 +191,15 @@ def test_two_evaluations_are_compared_as_a_whole_and_in_each_world(done):
         ("tuned", "after", "counter", 4),
         ("tuned", "after", "picker", 6),
     ]
+
+
+def test_stored_episodes_are_judged_again_each_in_its_world(done, tmp_path):
+    result = rescore(done.parent / "recipe.toml", done / "tuned", "eval", tmp_path / "again")["stages"]["eval"]
+    forget()
+    before = {one.id: (one.world, one.verdict) for one in read_journal(done / "tuned" / "journal")[0]}
+    after = {one.id: (one.world, one.verdict) for one in read_journal(tmp_path / "again" / "eval" / "journal")[0]}
+    assert after == before
+    assert result["judged"] > 10, "both worlds have episodes to judge"
 
 
 def test_a_second_run_does_nothing_again(done):

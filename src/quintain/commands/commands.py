@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.commands.rescoring import rescore as judge_again
-from quintain.commands.rescoring import stored_budget, stored_stage
+from quintain.commands.rescoring import stored_stage
 from quintain.interface.errors import InputError
 from quintain.pipeline.reporting import report
 from quintain.pipeline.run import Finished, StageFunction, run_recipe
@@ -157,7 +157,6 @@ def rescore(path: Path, stored: Path, pool: str, folder: Path) -> dict[str, Any]
     if (folder / "eval").exists():
         raise InputError(f"{folder} holds an evaluation already; give another --out")
     table = load_recipe(path).model_dump(mode="json", exclude_none=True)
-    table["budget"] = stored_budget(stored)
     table["stages"] = [{"kind": "eval", "name": "eval", "pool": pool, "samples": samples}]
     table["targets"] = []
     home = stored.absolute()

@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 from quintain.evaluation.summary import summarise
 from quintain.harness.journal import Journal, read_journal, read_records
-from quintain.interface.episode import Outcome
+from quintain.interface.episode import Budget, Outcome
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action
 from quintain.interface.reading import JOURNAL
@@ -59,15 +60,8 @@ def stored_stage(path: Path) -> dict[str, Any]:
     return found
 
 
-def stored_budget(path: Path) -> dict[str, Any]:
-    """The budget the stored episodes were played with: a limit is only reached again under the same one."""
-    first = next(read_records(path / JOURNAL))
-    budget: dict[str, Any] = first["budget"]
-    return budget
-
-
 def rescore(workshop: Workshop, stage: EvalStage, folder: Path, stored: Path) -> dict[str, Any]:
-    """Judges the episodes of a stored stage again and summarises them.
+    """Judges the episodes of a stored stage again, each in its world and under its own budget, and summarises them.
 
     Args:
         workshop: of the recipe whose world judges.
@@ -78,7 +72,8 @@ def rescore(workshop: Workshop, stage: EvalStage, folder: Path, stored: Path) ->
     Raises:
         InputError: a task of the stored run is not in the pool.
     """
-    tasks = {task.id: task for task in workshop.pool(stage.pool)}
+    opened = workshop.pools.for_evaluation(stage.pool, stage.name, str(stored))
+    tasks = {task.id: task for task in opened}
     before, _ = read_journal(stored / "journal")
     missing = sorted({one.task_id for one in before} - tasks.keys())
     if missing:
@@ -92,7 +87,10 @@ def rescore(workshop: Workshop, stage: EvalStage, folder: Path, stored: Path) ->
     async def judge() -> None:
         harness = workshop.harness(journal, stage.faults)
         for one in unfinished:
-            await harness.resume(one, tasks[one.start["task_id"]], agent)
+            task = tasks[one.start["task_id"]]
+            home = copy(harness.of(task))
+            home.budget = Budget(**one.start["budget"])  # a limit is only reached again under the same one
+            await home.resume(one, task, agent)
 
     try:
         asyncio.run(judge())
