@@ -1,6 +1,6 @@
 """How far the planner's simulation is from real runs: the same GRPO stage simulated and run, with slow verdicts.
 
-    python benchmarks/planner.py --out benchmarks/results/planner.json       # about 5 minutes
+    python benchmarks/planner.py --out benchmarks/results/planner.json       # 4 to 5 minutes
 
 Two short runs without latencies, one with all episodes at once and one with few, calibrate the simulation: seconds of
 an optimiser step, and of a decoding step as a + b x sequences. It then forecasts runs whose episodes wait for
@@ -34,7 +34,7 @@ SIMULATED = 400
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--steps", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--hidden", type=int, default=512, help="width of the model: more makes training longer")
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
