@@ -81,6 +81,19 @@ def test_a_condition_stands_before_everything_and_changes_nothing_behind_the_pro
     assert conditioned.ids[-tail:] == plain.ids[-tail:]
 
 
+def test_a_condition_is_put_before_a_history_that_was_rewritten():
+    """As after a summary: the prompt says more than the episode's, and the condition stands where it does there."""
+    asked = message("user", "What is the capital of France? Summary: none yet.")
+    opening = DIALECT.prompt((EPISODE.messages[0], asked), TOOLS)
+    answer = DIALECT.write(EPISODE.turns[2].action)
+    segments = (Segment((1, 2, 3)), Segment((*opening, *answer), 0, "summary"))
+    spans = (None, None, Span(1, len(opening), len(opening) + len(answer)))
+    made = example_of(replace(EPISODE, segments=segments, spans=spans), first=2, condition="It fails.")
+    expected = DIALECT.prompt((message("system", "It fails."), EPISODE.messages[0], asked), TOOLS)
+    assert list(made.ids) == [*expected, *answer]
+    assert text(made, 1.0) == DIALECT.codec.decode(answer)
+
+
 def test_a_condition_is_put_before_the_tokens_a_model_was_recorded_with():
     (plain,) = episode_examples(EPISODE, window_turns=16, dialect=DIALECT, toolset=TOOLS)
     starts = [

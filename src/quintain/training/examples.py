@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.dialects.history import History, Memory
@@ -97,17 +98,27 @@ def lesson_example(
 def _conditioned(
     ids: tuple[int, ...], turns: list[_Written], episode: Episode, condition: str, dialect: Dialect, toolset: Toolset
 ) -> tuple[tuple[int, ...], list[_Written]]:
-    """The same with a prompt that begins with the condition."""
+    """The same with a prompt that begins with the condition; a history that was rewritten keeps its own opening."""
     prompt = tuple(dialect.prompt(episode.messages, toolset))
-    if ids[: turns[0].start] != prompt:
+    changed = tuple(dialect.prompt((message("system", condition), *episode.messages), toolset))
+    pairs = zip(reversed(prompt), reversed(changed), strict=False)
+    alike = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    head = len(prompt) - alike
+    known = ids[:head] == prompt[:head] if _rewritten(episode, turns[0].number) else ids[: turns[0].start] == prompt
+    if not known:
         raise InputError(
             f"episode {episode.id}: its prompt of {turns[0].start} tokens is not the one dialect {dialect.id!r} writes "
             f"({len(prompt)} tokens), so the verdict can't be put before it; use another `mask`"
         )
-    changed = tuple(dialect.prompt((message("system", condition), *episode.messages), toolset))
     shift = len(changed) - len(prompt)
     moved = [replace(turn, start=turn.start + shift, stop=turn.stop + shift) for turn in turns]
-    return changed + ids[len(prompt) :], moved
+    return changed[: len(changed) - alike] + ids[head:], moved
+
+
+def _rewritten(episode: Episode, turn: int) -> bool:
+    """True if a turn was read in a history written anew, which does not begin as the episode does."""
+    span = episode.spans[turn] if episode.spans else None
+    return span is not None and episode.segments[span.segment].reason in ("summary", "discard", "new_user")
 
 
 def _records(
