@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -19,6 +18,7 @@ from quintain.cluster.placement import Placement, connect
 from quintain.interface.errors import InputError
 from quintain.interface.reading import read_records
 from quintain.recipe import recipe_from_table
+from quintain.training.rows import METRICS, read_rows
 
 STEPS = 4
 RECIPE = """
@@ -62,13 +62,13 @@ kind = "eval"
 name = "after"
 model = "grpo"
 pool = "train"
+samples = 1
 sampling = {{ max_tokens = 1 }}
 """
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
-    path = folder / "grpo" / "metrics.jsonl"
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+    return read_rows(folder / "grpo" / METRICS)
 
 
 @pytest.mark.slow
@@ -92,7 +92,9 @@ def test_a_killed_run_goes_on_its_metrics_continue_and_no_episode_is_lost_or_twi
     after = rows(folder)
     assert [row["step"] for row in after] == list(range(1, STEPS + 1))
     assert after[: len(before) - 1] == before[:-1]  # the last may have been written after its checkpoint
-    assert all(0 <= row["trainer_idle"] <= 1 and 0 <= row["engine_idle"] <= 1 for row in after)
+    assert all(0 <= row["trainer_idle"] <= 1 for row in after)
+    # a step that was over between two looks at the workers has none
+    assert all(0 <= row["engine_idle"] <= 1 for row in after if "engine_idle" in row)
     assert all(row.get("staleness", 0) <= 1 for row in after)
     for step in range(1, STEPS + 1):
         journal = folder / "grpo" / "rollouts" / f"step-{step:06d}" / "journal.jsonl"
