@@ -10,6 +10,7 @@ oneDNN uses it: 2.3x the rate on a Zen 5 core. It compiles a kernel for each sha
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 from pathlib import Path
@@ -26,7 +27,9 @@ _EXACT = 1e-5
 
 
 def tune() -> None:
-    """Makes this process fast; call it before the first model is used, as often as you like."""
+    """Makes this process fast, and gives back what the model before left; call it before each model is used."""
+    gc.collect()  # optimisers and graphs hold one another
+    give_back_memory()
     keep_freed_memory()
     bound_kernels()
     use_fast_products()
