@@ -45,7 +45,7 @@ def follow(page: str, base: str) -> None:
             Path(name).write_text(text.replace('base = "smollm2-135m"', f'base = "{base}"'), encoding="utf-8")
         elif language == "python":
             exec(compile(text, f"{page}, block {number}", "exec"), names)
-        else:
+        elif language == "bash":  # TOML without a name is an excerpt
             for line in text.splitlines():
                 give(line)
 
