@@ -77,10 +77,9 @@ def test_an_episode_succeeds_if_the_calls_were_made_and_the_answer_is_right():
     assert other_numbers.verdict.reasons == ("add was not called as asked",)
 
 
-def test_a_task_that_nothing_can_judge_is_no_success_and_says_why():
-    episode = play(strange(), task=Task("t", "mcp", "Go."))
-    assert episode.outcome.kind == "infra_error"
-    assert "give it an answer, or setup['calls'], or override verify()" in episode.outcome.detail
+def test_a_task_that_nothing_can_judge_stops_the_run_in_one_line():
+    with pytest.raises(InputError, match=r"task 't' can't be judged: give it an answer"):
+        play(strange(), task=Task("t", "mcp", "Go."))
 
 
 def test_every_episode_has_a_server_of_its_own():
