@@ -27,9 +27,7 @@ _EXACT = 1e-5
 
 
 def tune() -> None:
-    """Makes this process fast, and gives back what the model before left; call it before each model is used."""
-    gc.collect()  # optimisers and graphs hold one another
-    give_back_memory()
+    """Makes this process fast; call it before the first model is used, as often as you like."""
     keep_freed_memory()
     bound_kernels()
     use_fast_products()
@@ -63,6 +61,12 @@ def give_back_memory() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform.startswith("linux") else None
     if trim is not None:
         trim(0)
+
+
+def free_last_model() -> None:
+    """Frees what a model that is used no more left, and returns it to the kernel; call it before the next is loaded."""
+    gc.collect()  # optimisers and graphs hold one another
+    give_back_memory()
 
 
 def bound_kernels() -> None:

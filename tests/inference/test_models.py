@@ -168,14 +168,14 @@ def test_tuning_the_allocator_lets_memory_of_freed_tensors_be_used_again() -> No
 def test_what_one_model_left_is_given_back_before_the_next() -> None:
     code = (
         "import torch\n"
-        "from quintain.machine import tune\n"
+        "from quintain.machine import free_last_model, tune\n"
         "def resident(): return int(open('/proc/self/statm').read().split()[1]) >> 8\n"  # MiB: pages of 4 KiB
         "tune()\n"
         "before = resident()\n"
         "held = [torch.empty(64 << 20).fill_(1)]\n"
         "held.append(held)\n"  # as optimisers and graphs hold one another
         "del held\n"
-        "tune()\n"
+        "free_last_model()\n"
         "print(resident() - before)\n"
     )
     if not sys.platform.startswith("linux") or os.confstr("CS_GNU_LIBC_VERSION") is None:

@@ -170,8 +170,10 @@ class Workshop:
         if self._loaded is None or self._loaded[0] != name:
             from quintain.inference.models import load_model
             from quintain.inference.products import lay_by_columns
+            from quintain.machine import free_last_model
 
-            self._loaded = None  # frees the last one before the next is loaded
+            self._loaded = None
+            free_last_model()
             reference = self.model_path(name)
             self._check_interface_of(reference)
             model, tokenizer = load_model(reference)

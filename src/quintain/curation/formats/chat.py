@@ -20,9 +20,9 @@ from quintain.interface.messages import FORMAT_CALL_ID, Action, Call, Message, O
 from quintain.interface.tools import Toolset
 
 FORMAT_ERROR = "format_error-"
-SUMMARY = "summary"
-"""Names of user messages that stand for no user: after a text that could not be understood, and after a summary."""
 """Name of the user message that tells an agent its text could not be understood; the kind follows."""
+SUMMARY = "summary"
+"""Name of the user message after a summary, which no user wrote."""
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _CALL_MARKS = ("<tool_call>", "<function=", "<|tool_call|>")
