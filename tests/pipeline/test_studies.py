@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 
 from quintain.cli.main import main
 from quintain.commands.commands import recipes_folder
 from quintain.interface.errors import InputError
-from quintain.recipe import load_recipe
+from quintain.pipeline.run import Finished
+from quintain.recipe import Recipe, load_recipe
 from quintain.studies.studies import STUDIES, grid_of, study
 from quintain.studies.study import cost, cost_line, expand
 from quintain.training.sft import shuffled, steps_of
@@ -99,6 +99,8 @@ def test_a_study_trains_every_cell_shares_the_rest_and_goes_on_where_it_stopped(
     assert (folder / "study.svg").read_text().startswith("<svg")
     assert (folder / "report.html").is_file()
 
+    assert run(small, folder, cost_only=True)["lines"][0].endswith(", 0 of them still to come")
+
     (folder / "measured-mix-3" / "manifest.json").unlink()
     before = (folder / "sft-mix-3" / "model" / "model.safetensors").stat().st_mtime_ns
     again = run(small, folder)
@@ -137,11 +139,11 @@ def test_the_recipes_shipped_fit_their_studies(name, full, cells):
     assert len(budgets) == 1
 
 
-def test_the_failures_study_costs_about_ninety_minutes(tmp_path, monkeypatch):
+def test_the_failures_study_costs_about_ninety_minutes(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     one = STUDIES["failures"]
     recipe = expand(load_recipe(recipes_folder() / one.recipe), one, one.cells(False))
-    assert 80 < cost(recipe, tmp_path)[0] < 120
+    assert 80 < cost(recipe, [])[0] < 120
 
 
 def test_every_cell_differs_from_the_others_in_its_keys(tmp_path):
@@ -156,30 +158,45 @@ def test_a_recipe_that_ends_otherwise_is_an_input_error(recipe_file, tmp_path):
         run(recipe_file, tmp_path)
 
 
+def none_done(_: Recipe) -> list[Finished]:
+    return []
+
+
 def test_fewer_minutes_are_fewer_seeds_of_the_same_cells_and_then_smaller_ones(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     one, recipe = STUDIES["cpt"], load_recipe(recipes_folder() / "cpt-desk.toml")
-    whole = cost(grid_of(one, recipe, False, None)[1], Path())[0]
+    whole = cost(grid_of(one, recipe, False, None, none_done)[1], [])[0]
     for minutes, seeds in ((whole, 3), (whole * 0.9, 2), (whole * 0.4, 1)):
-        cells, expanded = grid_of(one, recipe, False, minutes)
+        cells, expanded = grid_of(one, recipe, False, minutes, none_done)
         assert {cell.seed for cell in cells} == set(range(1, seeds + 1))
         assert {stage.train.tokens for stage in expanded.stages if stage.kind == "sft"} == {24_000}
-        assert cost(expanded, Path())[0] <= minutes
-    cells, expanded = grid_of(one, recipe, False, whole / 6)
+        assert cost(expanded, [])[0] <= minutes
+    cells, expanded = grid_of(one, recipe, False, whole / 6, none_done)
     assert {cell.seed for cell in cells} == {1}
     assert {stage.train.tokens for stage in expanded.stages if stage.kind == "sft"} == {12_000}
-    assert cost(expanded, Path())[0] == pytest.approx(whole / 6, rel=0.01)
+    assert cost(expanded, [])[0] == pytest.approx(whole / 6, rel=0.01)
+
+
+def test_cells_done_keep_their_size_and_count_as_measured(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    one, recipe = STUDIES["cpt"], load_recipe(recipes_folder() / "cpt-desk.toml")
+    hour = Finished("sft-original-1", "sft", "of the fine-tuning", 3600.0, {})
+    cells, expanded = grid_of(one, recipe, False, 30, lambda _: [hour])
+    assert {cell.seed for cell in cells} == {1}
+    assert {stage.train.tokens for stage in expanded.stages if stage.kind == "sft"} == {24_000}
+    total, left = cost(expanded, [hour])
+    assert total - left == pytest.approx(60)
 
 
 def test_one_core_takes_twice_as_long_as_two(monkeypatch):
     one = STUDIES["cpt"]
     recipe = expand(load_recipe(recipes_folder() / one.recipe), one, one.cells(False))
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
-    two = cost(recipe, Path())[0]
-    assert "on 2 cores" in cost_line(recipe, one.cells(False), Path())
+    two = cost(recipe, [])[0]
+    assert "on 2 cores" in cost_line(recipe, one.cells(False), [])
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
-    assert cost(recipe, Path())[0] == 2 * two
-    assert "on 1 core" in cost_line(recipe, one.cells(False), Path())
+    assert cost(recipe, [])[0] == 2 * two
+    assert "on 1 core" in cost_line(recipe, one.cells(False), [])
 
 
 @pytest.mark.parametrize("minutes", [0.5, -1.0, float("nan")])

@@ -84,16 +84,30 @@ def run_recipe(
         return done
 
 
+def done_before(recipe: Recipe, home: Path, folder: Path) -> list[Finished]:
+    """The stages that `run_recipe` would find done, with the same arguments."""
+    workshop = Workshop(recipe, home, folder)
+    done: list[Finished] = []
+    for stage in recipe.stages:
+        found = read_manifest(folder / stage.name)
+        if found is not None and _is_done(found, _fingerprint(workshop, stage, done)):
+            done.append(_finished(found))
+    return done
+
+
 def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
-    """Digest of everything a stage's result depends on: its keys, the interface, and the stages before it."""
+    """Digest of everything a stage's result depends on: its keys, the interface, and the stages before it.
+
+    Keys that are not set are left out: one that a later version adds makes nothing done undone.
+    """
     inputs = {one.name: one.fingerprint for one in done if one.name in _references(stage)}
     return digest(
         {
-            "stage": stage.model_dump(mode="json"),
+            "stage": stage.model_dump(mode="json", exclude_none=True),
             "inputs": inputs,
-            "model": workshop.recipe.model.model_dump(mode="json"),
+            "model": workshop.recipe.model.model_dump(mode="json", exclude_none=True),
             "world": _worlds(workshop),
-            "budget": workshop.recipe.budget.model_dump(mode="json"),
+            "budget": workshop.recipe.budget.model_dump(mode="json", exclude_none=True),
             "faults": _named(workshop.recipe.faults, getattr(stage, "faults", None)),
             "program": _named(workshop.recipe.programs, getattr(stage, "program", None)),
             "program_files": _program_files(workshop, stage),
@@ -109,12 +123,12 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
 
 
 def _worlds(workshop: Workshop) -> Any:
-    sections = [one.section.model_dump(mode="json") for one in workshop.worlds.values()]
+    sections = [one.section.model_dump(mode="json", exclude_none=True) for one in workshop.worlds.values()]
     return sections if len(sections) > 1 else sections[0]
 
 
 def _named(sections: Mapping[str, BaseModel], name: str | None) -> dict[str, Any] | None:
-    return sections[name].model_dump(mode="json") if name else None
+    return sections[name].model_dump(mode="json", exclude_none=True) if name else None
 
 
 def _program_files(workshop: Workshop, stage: Any) -> dict[str, str]:
@@ -170,7 +184,7 @@ def _references(stage: Any) -> set[str]:
 def _run_stage(workshop: Workshop, stage: Any, fingerprint: str, work: StageFunction) -> Finished:
     folder = workshop.folder / stage.name
     found = read_manifest(folder)
-    if found is not None and found["fingerprint"] == fingerprint and found["status"] == "done":
+    if found is not None and _is_done(found, fingerprint):
         say(f"{stage.name}: done before")
         return _finished(found)
     if found is not None and found["fingerprint"] != fingerprint:
@@ -203,6 +217,10 @@ def _run_stage(workshop: Workshop, stage: Any, fingerprint: str, work: StageFunc
     write_json(folder / MANIFEST, manifest)
     say(f"{stage.name}: {result.get('line', 'done')} ({manifest['seconds']:.0f} s)")
     return _finished(manifest)
+
+
+def _is_done(manifest: dict[str, Any], fingerprint: str) -> bool:
+    return bool(manifest["fingerprint"] == fingerprint and manifest["status"] == "done")
 
 
 def _finished(manifest: dict[str, Any]) -> Finished:

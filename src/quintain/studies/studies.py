@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ from typing import Any
 from quintain.commands.commands import recipes_folder, scaled
 from quintain.evaluation.study import table
 from quintain.interface.errors import InputError
+from quintain.pipeline.run import Finished, done_before
 from quintain.progress import say
 from quintain.recipe import Recipe, load_recipe
 from quintain.studies.cpt import BASES, FULL, pretraining
@@ -74,7 +77,8 @@ def study(
         path: a recipe to use instead of the study's own.
         folder: of the run; `runs/study-NAME` by default.
         full: take the full grid of settings.
-        minutes: run as many seeds as fit into this long; if not even one does, scale tasks and training down as well.
+        minutes: run as many seeds as fit into this long, what is done already included; if not even one does, scale
+            tasks and training down as well.
         cost_only: say what it costs and do nothing.
 
     Raises:
@@ -82,21 +86,35 @@ def study(
     """
     one = STUDIES[name]
     path, folder = path or recipes_folder() / one.recipe, (folder or Path("runs") / f"study-{name}").absolute()
-    cells, recipe = grid_of(one, load_recipe(path), full, minutes)
-    line = cost_line(recipe, cells, folder)
+    home = path.parent.resolve()
+    cells, recipe = grid_of(one, load_recipe(path), full, minutes, partial(done_before, home=home, folder=folder))
+    done = done_before(recipe, home, folder)
+    line = cost_line(recipe, cells, done)
     if cost_only:
-        return {"study": name, "cells": len(cells), "minutes": cost(recipe, folder)[0], "lines": [line]}
+        return {"study": name, "cells": len(cells), "minutes": cost(recipe, done)[0], "lines": [line]}
     say(line)
-    rows = run_study(one, recipe, cells, path.read_text(encoding="utf-8"), path.parent.resolve(), folder)
+    rows = run_study(one, recipe, cells, path.read_text(encoding="utf-8"), home, folder)
     shown = [*table(rows).splitlines(), f"table and plot: {folder / 'study.md'}"]
     return {"study": name, "run": str(folder), "rows": [row.to_json() for row in rows], "lines": shown}
 
 
-def grid_of(one: Study, recipe: Recipe, full: bool, minutes: float | None) -> tuple[list[Cell], Recipe]:
+def grid_of(
+    one: Study, recipe: Recipe, full: bool, minutes: float | None, done: Callable[[Recipe], Sequence[Finished]]
+) -> tuple[list[Cell], Recipe]:
     """The cells that fit into the minutes, and the recipe of their stages.
 
     Fewer seeds come before smaller cells: models trained too little to act can't be told apart, and the seeds left out
-    can be added later, for the stages done stay as they are.
+    can be added later, for the stages done stay as they are. Where a stage of a cell is done, cells keep their size.
+
+    Args:
+        one: the study.
+        recipe: with one cell at its end.
+        full: take the full grid of settings.
+        minutes: for all of it, what is done included; None: as long as it takes.
+        done: stages of a recipe that are done already.
+
+    Raises:
+        InputError: the minutes are too few.
     """
     if minutes is not None and not minutes >= 1:  # also what is no number
         raise InputError(f"{minutes:g} minutes is too short; give at least 1")
@@ -104,7 +122,9 @@ def grid_of(one: Study, recipe: Recipe, full: bool, minutes: float | None) -> tu
     for seeds in range(len(one.seeds), 0, -1):
         cells = one.cells(full, seeds)
         expanded = expand(recipe, one, cells)
-        expected = cost(expanded, Path())[0]
-        if expected <= most:
+        found = done(expanded)
+        if cost(expanded, found)[0] <= most:
             return cells, expanded
-    return cells, scaled(expanded, most / expected)
+    if any(stage.kind in one.cell for stage in found):
+        return cells, expanded
+    return cells, scaled(expanded, most / cost(expanded, [])[0])

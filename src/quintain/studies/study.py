@@ -20,7 +20,7 @@ from quintain.harness.journal import read_journal
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
 from quintain.pipeline.reporting import report
-from quintain.pipeline.run import read_manifest, run_recipe, write_json, write_text
+from quintain.pipeline.run import Finished, read_manifest, run_recipe, write_json, write_text
 from quintain.pipeline.stages import STAGES
 from quintain.recipe import Recipe, recipe_from_table
 
@@ -146,20 +146,16 @@ def _with(parts: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str
     return {**parts, path[0]: inner}
 
 
-def cost(recipe: Recipe, folder: Path) -> tuple[float, float]:
+def cost(recipe: Recipe, done: Sequence[Finished]) -> tuple[float, float]:
     """Minutes all stages of training and measuring take, and those that are still to come.
 
     Stages that are done count as measured, the others as the quickstart's speed on 2 cores lets expect, or on one where
     this process has no more.
     """
-    total = left = 0.0
-    for stage in recipe.stages:
-        found = read_manifest(folder / stage.name)
-        done = found is not None and found["status"] == "done"
-        seconds = found["seconds"] if found and done else _expected(stage, recipe) * 2 / _cores()
-        total += seconds
-        left += 0.0 if done else seconds
-    return total / 60, left / 60
+    measured = {one.name: one.seconds for one in done}
+    ahead = [stage for stage in recipe.stages if stage.name not in measured]
+    left = sum(_expected(stage, recipe) for stage in ahead) * 2 / _cores()
+    return (sum(measured.values()) + left) / 60, left / 60
 
 
 def _cores() -> int:
@@ -179,9 +175,9 @@ def _expected(stage: Any, recipe: Recipe) -> float:
     return SECONDS_PER_EPISODE * recipe.pools[stage.pool].count * stage.samples if played else 0.0
 
 
-def cost_line(recipe: Recipe, cells: Sequence[Cell], folder: Path) -> str:
+def cost_line(recipe: Recipe, cells: Sequence[Cell], done: Sequence[Finished]) -> str:
     """What the study costs, for the person who starts it."""
-    total, left = cost(recipe, folder)
+    total, left = cost(recipe, done)
     to_come = "" if left == total else f", {left:.0f} of them still to come"
     settings, seeds = (len({getattr(cell, key) for cell in cells}) for key in ("group", "seed"))
     grid = f"{len(cells)} cells, {settings} settings with {seeds} {'seed' if seeds == 1 else 'seeds'} each"
