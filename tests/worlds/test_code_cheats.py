@@ -304,6 +304,17 @@ async def test_a_folder_in_the_place_of_a_result_is_a_failure_and_no_infra_error
     assert episode.verdict.reasons == ("result.json is missing or no object",)
 
 
+@pytest.mark.parametrize("number", ["9" * 400, "-1e999", "NaN", "[" * 900 + "]" * 900])
+async def test_a_figure_that_no_comparison_can_hold_is_wrong_and_breaks_no_verdict(number):
+    task = one("data_share")
+    names = list(task.answer["trials"][0]["result"])
+    text = "{" + ", ".join(f'"{name}": {number}' for name in names) + "}"
+    source = f"for name in ('result.json', 'plot.json'):\n    open(name, 'w').write({text!r})\n"
+    episode = await play(task, do("write", path="analysis.py", text=source))
+    assert str(episode.outcome) == "answered"
+    assert "result.json: wrong for" in episode.verdict.reasons[0]
+
+
 async def test_what_the_verdict_expects_is_in_no_file_of_the_workspace():
     for template in ("repair_one", "program_top"):
         task = one(template)
