@@ -129,6 +129,10 @@ def test_questions_with_an_image_are_left_out(tmp_path):
             "Other\tAnswer\nx\ty\n",
             "row 1: frames has the columns prompt and answer; found other, answer",
         ),
+        ("frames", "a.csv", "Prompt,Answer\nWas?,größer\n".encode("cp1252"), "a.csv: not a table in UTF-8"),
+        ("frames", "a.tsv", "Prompt\tAnswer\n" + "x" * 10_000_001 + "\ty\n", "not a table in UTF-8: field larger"),
+        ("frames", "a.xlsx", "no archive", "a.xlsx: not an Excel file"),
+        ("frames", "a.parquet", "no table", "a.parquet: not a Parquet file"),
         ("gaia", "a.jsonl", "{broken", "a.jsonl:1: not valid JSON"),
         ("gaia", "a.json", "[1]", "a task is a JSON object, found int"),
         ("browsecomp", "a.csv", "problem,answer\nx,y\n", "the column canary"),
@@ -138,7 +142,7 @@ def test_questions_with_an_image_are_left_out(tmp_path):
 )
 def test_a_file_that_is_laid_out_otherwise_is_one_line_that_says_how(tmp_path, name, file, content, reason):
     if content is not None:
-        (tmp_path / file).write_text(content, encoding="utf-8")
+        (tmp_path / file).write_bytes(content if isinstance(content, bytes) else content.encode())
     with pytest.raises(InputError) as caught:
         load_benchmark(name, tmp_path / file)
     assert reason in str(caught.value)

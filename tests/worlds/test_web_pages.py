@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 
@@ -71,6 +72,14 @@ def test_whatever_is_asked_for_is_a_path_of_the_site_or_refused(reference):
     except Refused:
         return
     assert re.fullmatch(r"/[!-~]*", address)
+
+
+def test_a_file_whose_name_is_no_text_is_left_out_and_said(tmp_path):
+    (tmp_path / "a.html").write_text(page("A", "Hello."))
+    (tmp_path / os.fsdecode(b"caf\xe9.html")).write_text(page("B", "Lost."))
+    site = Site(tmp_path, "mine")
+    assert list(site.section("/").pages) == ["/a.html"]
+    assert site.skipped == {"named in bytes that are no UTF-8": 1}
 
 
 def test_tables_lists_and_hidden_text_come_out_as_a_browser_shows_them():

@@ -12,6 +12,7 @@ import csv
 import hashlib
 import io
 import json
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import cycle
@@ -135,16 +136,23 @@ def _decipher(text: str, key: bytes, where: str) -> str:
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
     kind = path.suffix.lower()
     if kind in (".csv", ".tsv"):
-        text = path.read_text(encoding="utf-8-sig")
-        yield from csv.DictReader(io.StringIO(text), delimiter="\t" if kind == ".tsv" else ",")
+        yield from _separated(path, "\t" if kind == ".tsv" else ",")
     elif kind in (".jsonl", ".json"):
         yield from (_flat(record, path) for record in _json(path))
     elif kind == ".xlsx":
         yield from _sheet(path)
     elif kind == ".parquet":
-        yield from _parquet(path)
+        yield from (_flat(record, path) for record in _parquet(path))
     else:
         raise InputError(f"research: {path}: read are .csv, .tsv, .json, .jsonl, .xlsx and .parquet files")
+
+
+def _separated(path: Path, delimiter: str) -> Iterator[dict[str, Any]]:
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+        yield from csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: not a table in UTF-8: {error}") from None
 
 
 def _json(path: Path) -> list[Any]:
@@ -172,14 +180,22 @@ def _sheet(path: Path) -> Iterator[dict[str, Any]]:
         from openpyxl import load_workbook
     except ModuleNotFoundError:
         raise InputError("reading .xlsx files needs the package openpyxl: pip install 'quintain[research]'") from None
-    rows = load_workbook(path, read_only=True, data_only=True).worksheets[0].iter_rows(values_only=True)
+    try:
+        book = load_workbook(path, read_only=True, data_only=True)
+    except (zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise InputError(f"{path}: not an Excel file: {error}") from None
+    rows = book.worksheets[0].iter_rows(values_only=True)
     names = [str(name) for name in next(rows, ())]
     yield from (dict(zip(names, row, strict=False)) for row in rows if any(cell is not None for cell in row))
 
 
 def _parquet(path: Path) -> Iterator[dict[str, Any]]:
     try:
-        from pyarrow import parquet
+        from pyarrow import ArrowInvalid, parquet
     except ModuleNotFoundError:
         raise InputError("reading .parquet files needs the package pyarrow: pip install pyarrow") from None
-    yield from parquet.read_table(path).to_pylist()
+    try:
+        table = parquet.read_table(path)
+    except ArrowInvalid as error:
+        raise InputError(f"{path}: not a Parquet file: {' '.join(str(error).split())}") from None
+    yield from table.to_pylist()

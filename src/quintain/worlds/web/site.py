@@ -100,6 +100,8 @@ def _unfit(file: Path, path: PurePosixPath, folder: Path) -> str:
     """Why a file is no page of the site; "" if it is one, or a folder."""
     if any(part.startswith(".") for part in path.parts):
         return "hidden"
+    if any("\ud800" <= letter <= "\udfff" for letter in str(path)):
+        return "named in bytes that are no UTF-8"
     if not file.resolve().is_relative_to(folder):
         return "links out of the folder"
     if file.is_dir():
