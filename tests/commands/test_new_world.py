@@ -18,10 +18,12 @@ from quintain.cli.main import main
 from quintain.commands.new_world import new_world
 from quintain.commands.new_world.acceptance import Acceptance, spoiled
 from quintain.commands.new_world.module import module_text, names_of
+from quintain.commands.new_world.sources import read_sources
+from quintain.commands.new_world.tidying import tidy
 from quintain.doctor.doctor import examine
 from quintain.doctor.world import Script
 from quintain.harness.loop import Harness
-from quintain.interface.errors import InputError
+from quintain.interface.errors import InfraError, InputError
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import load_tasks
 from quintain.recipe.user_code import load_world
@@ -200,6 +202,8 @@ def test_a_database_keeps_its_rows_and_what_can_not_be_worked_on_is_said(tmp_pat
         ("a.csv", b"x,\n1,2\n", "column '' has no name"),
         ("a.csv", b'id,name\n1,"x\n', "not valid CSV"),
         ("a.csv", b"\x00\x01\x02", "binary"),
+        ("quintain_log.csv", b"id,name\n1,a\n", "table 'quintain_log': this name is kept"),
+        ("SQLite_x.csv", b"id,name\n1,a\n", "table 'SQLite_x': this name is kept"),
         ("a.sql", b"", "no tables"),
         ("a.sql", b"ATTACH '/etc/hostname' AS x;", "not authorized"),
         ("a.sql", b"PRAGMA writable_schema = 1;", "not authorized"),
@@ -277,6 +281,38 @@ def test_a_given_agent_is_measured_by_level_and_levels_stop_where_it_solves_noth
     made = new_world([write_shop(tmp_path / "csv")], tmp_path / "out", count=3, agent=silent)
     assert [level["agent"] for level in made["levels"]] == [(0, 3)]
     assert made["lines"][1].endswith("the agent solves 0 of 3 (0%)")
+
+
+def test_an_agent_whose_episodes_all_break_stops_it_with_the_cause_and_is_no_agent_that_solves_nothing(tmp_path):
+    class Unreachable(SilentAgent):
+        async def act(self, view):
+            raise InfraError("no answer from 127.0.0.1:9")
+
+    @asynccontextmanager
+    async def unreachable():
+        yield Unreachable()
+
+    with pytest.raises(InputError, match=r"all of its 2 episodes broke: .*no answer from 127\.0\.0\.1:9"):
+        new_world([write_shop(tmp_path / "csv")], tmp_path / "out", count=2, agent=unreachable)
+
+
+def test_what_a_program_wrote_to_a_database_that_it_still_has_open_is_read(tmp_path):
+    writer = sqlite3.connect(tmp_path / "a.db")
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("CREATE TABLE things(id INTEGER PRIMARY KEY, label TEXT)")
+    writer.executemany("INSERT INTO things VALUES(?, ?)", [(n, f"thing {n}") for n in range(30)])
+    writer.commit()
+    (table,) = read_sources([tmp_path / "a.db"])
+    assert len(table.rows) == 30
+    writer.close()
+
+
+def test_columns_beyond_what_a_tool_can_take_are_left_out_and_csv_files_may_end_in_capitals(tmp_path):
+    rows = [",".join(f"{row}x{column}" for column in range(2100)) for row in range(3)]
+    (tmp_path / "wide.CSV").write_text("\n".join([",".join(f"c{column}" for column in range(2100)), *rows]))
+    _, made, notes = tidy(read_sources([tmp_path]), (), 0)
+    assert [one.name for one in made["wide"].columns] == [f"c{column}" for column in range(100)]
+    assert notes == ["wide: the first 100 of 2100 columns are taken"]
 
 
 def test_a_model_is_measured_from_the_command_line(tmp_path, capsys):

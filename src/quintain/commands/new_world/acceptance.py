@@ -17,6 +17,7 @@ from quintain.doctor.world import Script
 from quintain.harness.loop import Harness
 from quintain.harness.world import World
 from quintain.interface.episode import Budget, Episode
+from quintain.interface.errors import InputError
 from quintain.interface.messages import DECLINE_PREFIXES, Action, Call
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
@@ -79,14 +80,22 @@ class Acceptance:
         )
 
     def measure(self, tasks: Sequence[Task], make: MakeAgent) -> tuple[int, int]:
-        """Successes of an agent, and its episodes that have a score."""
+        """Successes of an agent, and its episodes that have a score.
+
+        Raises:
+            InputError: none has: its server can't be reached, say.
+        """
 
         async def play() -> list[Episode]:
             async with make() as agent:
                 return await self._harness.rollout(tasks, agent)
 
-        episodes = [one for one in asyncio.run(play()) if one.scored]
-        return sum(one.success for one in episodes), len(episodes)
+        episodes = asyncio.run(play())
+        scored = [one for one in episodes if one.scored]
+        if not scored:
+            cause = episodes[0].outcome.detail
+            raise InputError(f"the agent can't be measured: all of its {len(episodes)} episodes broke: {cause}")
+        return sum(one.success for one in scored), len(scored)
 
     def _play(self, tasks: Sequence[Task], agent: Agent, samples: int = 1) -> list[Episode]:
         return asyncio.run(self._harness.rollout(tasks, agent, samples=samples))

@@ -58,7 +58,7 @@ def read_sources(paths: Sequence[Path]) -> list[RawTable]:
     Raises:
         InputError: a file is missing, of another kind, broken, or holds no table.
     """
-    files = [file for path in paths for file in (sorted(path.glob("*.csv")) if path.is_dir() else [path])]
+    files = [file for path in paths for file in (_csv_files(path) if path.is_dir() else [path])]
     if not files:
         raise InputError(f"{paths[0]}: no *.csv in this folder")
     for file in files:
@@ -72,6 +72,10 @@ def read_sources(paths: Sequence[Path]) -> list[RawTable]:
     if not scripts:
         return _csv_tables(files)
     return _sqlite_tables(files[0])
+
+
+def _csv_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if file.suffix.lower() == ".csv")
 
 
 def _csv_tables(files: Sequence[Path]) -> list[RawTable]:
@@ -161,7 +165,10 @@ def _sqlite_tables(file: Path) -> list[RawTable]:
 
 
 def _opened(file: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+    """Opens a database to read, and what a program that has it open wrote but did not move into the file yet."""
+    pending = any(file.with_name(file.name + ending).exists() for ending in ("-wal", "-journal"))
+    mode = "mode=ro" if pending else "mode=ro&immutable=1"
+    connection = sqlite3.connect(f"{file.absolute().as_uri()}?{mode}", uri=True)
     connection.text_factory = lambda data: data.decode("utf-8", "replace")
     return connection
 

@@ -11,12 +11,16 @@ from quintain.commands.new_world.sources import RawTable
 from quintain.interface.errors import InputError
 from quintain.worlds.rows import quoted
 from quintain.worlds.tables.schema import Column, Kind, Table, create
+from quintain.worlds.tables.world import LOG
 
 MAX_TABLES = 8
 """Tables of a world: each has up to four tools."""
 
 MAX_ROWS = 1000
 """Rows of a table: every turn saves the database."""
+
+MAX_COLUMNS = 100
+"""Columns of a table: each is a parameter of a tool."""
 
 Made = tuple[sqlite3.Connection, dict[str, Table], list[str]]
 
@@ -33,7 +37,7 @@ def tidy(found: Sequence[RawTable], wanted: Sequence[str], seed: int) -> Made:
         the database, its tables, and a line for everything that was left out or made up.
 
     Raises:
-        InputError: there are too many tables, an unknown one is wanted, or nothing is left.
+        InputError: there are too many tables, an unknown one is wanted, a name is taken, or nothing is left.
     """
     notes: list[str] = []
     chosen = _chosen(found, wanted)
@@ -68,14 +72,21 @@ def _chosen(found: Sequence[RawTable], wanted: Sequence[str]) -> list[RawTable]:
         raise InputError(
             f"{len(chosen)} tables > {MAX_TABLES} of one world; choose some with --tables {','.join(names[:3])}"
         )
+    taken = [one.name for one in chosen if one.name.casefold() == LOG or one.name.casefold().startswith("sqlite_")]
+    if taken:
+        raise InputError(f"table {taken[0]!r}: this name is kept for the database itself; rename the table")
     return chosen
 
 
 def _cut(table: RawTable, notes: list[str]) -> None:
-    """Leaves out rows beyond `MAX_ROWS` and columns with binary data."""
+    """Leaves out rows beyond `MAX_ROWS`, columns beyond `MAX_COLUMNS`, and columns with binary data."""
     if len(table.rows) > MAX_ROWS:
         notes.append(f"{table.name}: the first {MAX_ROWS} of {len(table.rows)} rows are taken")
         del table.rows[MAX_ROWS:]
+    if len(table.columns) > MAX_COLUMNS:
+        notes.append(f"{table.name}: the first {MAX_COLUMNS} of {len(table.columns)} columns are taken")
+        table.columns = table.columns[:MAX_COLUMNS]
+        table.rows = [row[:MAX_COLUMNS] for row in table.rows]
     binary = [at for at in range(len(table.columns)) if any(isinstance(row[at], bytes) for row in table.rows)]
     if binary:
         notes.append(f"{table.name}: binary data left out: {', '.join(table.columns[at] for at in binary)}")

@@ -22,7 +22,7 @@ from quintain.worlds.tables.schema import Column, Table, read_schema
 MOST_ROWS = 20
 """Rows one look-up shows."""
 
-_LOG = "quintain_log"
+LOG = "quintain_log"
 """What was looked up and seen in this episode; no tool reads or writes it."""
 
 
@@ -54,7 +54,7 @@ class TableWorld(World):
     def reset(self, task: Task) -> None:
         """Opens a copy of the database."""
         self.restore(_image(self.data))
-        self.database.execute(f"CREATE TABLE {_LOG}(id INTEGER PRIMARY KEY, kind TEXT, about TEXT)")
+        self.database.execute(f"CREATE TABLE {LOG}(id INTEGER PRIMARY KEY, kind TEXT, about TEXT)")
 
     def snapshot(self) -> bytes:
         """The database as SQLite serializes it."""
@@ -63,7 +63,7 @@ class TableWorld(World):
     def restore(self, state: bytes) -> None:
         """Takes a state back."""
         self.database = open_copy(state)
-        self.tables = {name: table for name, table in read_schema(self.database).items() if name != _LOG}
+        self.tables = {name: table for name, table in read_schema(self.database).items() if name != LOG}
 
     def close(self) -> None:
         """Closes the database."""
@@ -145,7 +145,7 @@ class TableWorld(World):
 
     def verify(self, task: Task, episode: Episode) -> Verdict:
         """Compares the rows with what they must be, the look-ups with what the answer rests on, and the answer."""
-        found = differences(open_copy(_image(self.data)), self.database, (_LOG,))
+        found = differences(open_copy(_image(self.data)), self.database, (LOG,))
         missing, strange = set_against(found, task.answer["changes"])
         reasons = [f"not asked for: {line}" for line in strange] + [f"missing: {line}" for line in missing]
         left = [name for name, done in self.milestones(task).items() if not done]
@@ -185,12 +185,10 @@ class TableWorld(World):
 
     def _log(self, kind: str, about: list[Any] | str) -> None:
         text = json.dumps(about, ensure_ascii=False)
-        self.database.execute(f"INSERT INTO {_LOG}(kind, about) VALUES(?, ?)", (kind, text))
+        self.database.execute(f"INSERT INTO {LOG}(kind, about) VALUES(?, ?)", (kind, text))
 
     def _logged(self, kind: str) -> list[Any]:
-        return [
-            json.loads(row[0]) for row in self.database.execute(f"SELECT about FROM {_LOG} WHERE kind = ?", (kind,))
-        ]
+        return [json.loads(row[0]) for row in self.database.execute(f"SELECT about FROM {LOG} WHERE kind = ?", (kind,))]
 
 
 def _read(column: Column, value: str) -> int | float | str:
