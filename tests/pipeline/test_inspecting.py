@@ -37,7 +37,7 @@ def measured():
         replace(episode("b#0", thinking), task_id="t2"),
         replace(episode("b#1", success=None), task_id="t2", outcome=Outcome("infra_error", detail="disk full")),
     ]
-    return Measured("run", episodes, TASKS)
+    return Measured("run", episodes, TASKS, len(TASKS))
 
 
 @pytest.fixture
@@ -66,6 +66,14 @@ def test_accuracy_is_pass_at_1_over_tasks_with_its_interval(log):
     assert score["metrics"]["accuracy"]["value"] == 0.75
     assert score["metrics"]["ci_low"]["value"] < 0.75 < score["metrics"]["ci_high"]["value"]
     assert (log["results"]["total_samples"], log["results"]["completed_samples"]) == (4, 3)
+
+
+def test_of_a_sealed_pool_the_log_holds_what_was_played_and_no_targets(measured):
+    """A run keeps no task of a sealed pool, but knows how many there are: one of three was not played."""
+    log = inspect_log(replace(measured, tasks={}, size=3), "eval", datetime(2025, 1, 2, tzinfo=UTC))
+    assert (log["results"]["total_samples"], log["results"]["completed_samples"]) == (6, 3)
+    assert log["eval"]["dataset"] == {"name": "eval", "samples": 3, "sample_ids": ["t1", "t2"]}
+    assert {one["target"] for one in log["samples"]} == {""}
 
 
 def test_messages_keep_calls_errors_and_thoughts(log):

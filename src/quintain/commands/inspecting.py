@@ -52,7 +52,7 @@ def inspect_log(measured: Measured, name: str, created: datetime) -> dict[str, A
     """
     episodes = sorted(measured.episodes, key=lambda one: one.id)
     samples = max(Counter(one.task_id for one in episodes).values(), default=1)
-    summary = summarise(episodes, planned=len(measured.tasks) * samples)
+    summary = summarise(episodes, planned=measured.size * samples)
     agent = episodes[0].agent if episodes else "agent"
     identity = digest([name, [one.id for one in episodes]]).removeprefix("sha256:")[:22]
     epochs: Counter[str] = Counter()
@@ -60,7 +60,7 @@ def inspect_log(measured: Measured, name: str, created: datetime) -> dict[str, A
     for one in episodes:
         epochs[one.task_id] += 1
         logged.append(_sample(one, measured.tasks.get(one.task_id), epochs[one.task_id], agent))
-    dataset = {"name": name, "samples": len(measured.tasks), "sample_ids": list(measured.tasks)}
+    dataset = {"name": name, "samples": measured.size, "sample_ids": list(measured.tasks or epochs)}
     spec = {"created": created.isoformat(), "task": name, "dataset": dataset, "model": f"quintain/{agent}"}
     ids = {"eval_id": identity, "run_id": identity, "task_id": identity}
     return {

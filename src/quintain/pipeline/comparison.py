@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from quintain.curation.pools import read_manifest
 from quintain.evaluation.behaviour import cost_of
 from quintain.evaluation.multiple import holm
 from quintain.evaluation.regression import gate
@@ -19,6 +20,7 @@ from quintain.interface.tasks import Task, load_tasks
 from quintain.pipeline.lineage import is_done, split_stage
 from quintain.pipeline.run import RECIPE, read_recipe
 from quintain.pipeline.workshop import LOCK
+from quintain.recipe.pools import manifest_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +30,14 @@ class Measured:
     Attributes:
         name: as it was asked for.
         episodes: all that were played.
-        tasks: its pool, by id.
+        tasks: its pool, by id; empty for a sealed one, whose tasks a run does not keep.
+        size: how many tasks the pool has.
     """
 
     name: str
     episodes: list[Episode]
     tasks: dict[str, Task]
+    size: int
 
 
 def read_evaluation(path: Path) -> Measured:
@@ -50,8 +54,9 @@ def read_evaluation(path: Path) -> Measured:
         raise InputError(f"{path}: no finished evaluation; give a run with an eval stage, or RUN/STAGE")
     episodes, _ = read_journal(run / done[-1].name / "journal")
     path_of_tasks = run / "pools" / f"{done[-1].pool}.jsonl"
-    tasks = load_tasks(path_of_tasks) if path_of_tasks.is_file() else []  # a run keeps no tasks of a sealed pool
-    return Measured(str(path), episodes, {task.id: task for task in tasks})
+    tasks = load_tasks(path_of_tasks) if path_of_tasks.is_file() else []
+    size = read_manifest(manifest_path(run, done[-1].pool)).tasks
+    return Measured(str(path), episodes, {task.id: task for task in tasks}, size)
 
 
 def compare_runs(paths: Sequence[Path]) -> dict[str, Any]:

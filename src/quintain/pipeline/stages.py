@@ -135,7 +135,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     result: dict[str, Any] = {"model": model, "line": headline(summary)}
     reference = workshop.model_path(stage.model)
     if stage.endpoint is None and reference in workshop.drifted:
-        now = Measured(f"{stage.name}, tools as they are", episodes, {task.id: task for task in tasks})
+        now = Measured(f"{stage.name}, tools as they are", episodes, {task.id: task for task in tasks}, len(tasks))
         result["drift"] = cost_of_drift(Path(reference), now)
     return result
 
