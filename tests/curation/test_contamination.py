@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pydoc_data.topics as manual
+import unicodedata
 
 import pytest
 
 from quintain.curation.contamination import Item, Scanner
 from quintain.curation.leak_index import LeakIndex
-from quintain.curation.pools import Manifest
+from quintain.curation.pools import Manifest, prompt_hash
 from quintain.interface.tasks import Task
 from quintain.worlds.desk.tasks import generate
 
@@ -93,11 +94,39 @@ def test_a_long_answer_is_a_leak_too_but_a_short_fact_is_not():
     assert scan(inside("378 euros"), pool) == {}
 
 
-def test_a_canary_is_found_wherever_it_stands():
-    sealed = Manifest(name="eval", world="shop", tasks=0, digest="", canary="quintain-canary-0f3a")
+CANARY = "quintain-canary-0f3a" + 7 * "9b1c"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"tags: {CANARY}.",
+        f"\\n{CANARY}\\n",
+        CANARY.upper(),
+        CANARY.replace("-", "_"),
+        CANARY.replace("-", " - "),
+        f"{CANARY[:30]}\n    {CANARY[30:]}",
+    ],
+)
+def test_a_canary_is_found_wherever_it_stands_and_however_it_is_spelled(text):
+    sealed = Manifest(name="eval", world="shop", tasks=0, digest="", canary=CANARY)
     scanner = Scanner(LeakIndex({}), [sealed])
-    (found,) = scanner.scan([Item("x", "a"), Item("y", "tags: quintain-canary-0f3a.")])
+    (found,) = scanner.scan([Item("x", "a"), Item("y", text)])
     assert (found.where, found.pool, found.reason) == ("y", "eval", "canary")
+
+
+def test_the_canary_of_a_pool_that_nobody_named_is_found_too_but_no_text_about_canaries():
+    (found,) = Scanner(LeakIndex({})).scan([Item("x", "canaries begin with quintain-canary-"), Item("y", CANARY)])
+    assert (found.where, found.pool, found.original) == ("y", "", CANARY)
+
+
+@pytest.mark.parametrize("form", ["NFD", "NFKD"])
+def test_a_prompt_written_with_other_code_points_is_the_same_text(form):
+    task = Task("cafe", "shop", "Où est le café n° ２ ?", answer="x")
+    (found,) = Scanner(LeakIndex({"eval": [task]})).scan([Item("x", unicodedata.normalize(form, task.prompt))])
+    assert (found.task, found.reason) == ("cafe", "same text")
+    sealed = Manifest(name="s", world="shop", tasks=1, digest="", prompts=frozenset([prompt_hash("", task.prompt)]))
+    assert sealed.owns(unicodedata.normalize(form, task.prompt))
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

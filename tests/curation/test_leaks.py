@@ -10,16 +10,17 @@ from quintain.interface.messages import Action, Call, Observation, Turn
 from quintain.interface.tasks import Task
 
 PROMPT = "Which of the rivers that end in the Caspian Sea is the longest, and how many countries does it cross?"
+CANARY = "quintain-canary-" + 8 * "07af"
 TASK = Task("caspian-rivers-0017", "web", PROMPT, answer={"text": "the Volga", "number": 1})
 
 
-def leaks(result: str, query: str = "longest river Caspian", canary: str = ""):
+def leaks(result: str, query: str = "longest river Caspian"):
     call = Call("c", "search", {"query": query})
     turns = (Turn(Action(calls=(call,)), (Observation("c", "search", result),)), Turn(Action(answer="the Volga")))
     episode = Episode(
         "e1", TASK.id, "c", "web", "agent", (), turns, Outcome("answered"), Verdict(success=True), Usage()
     )
-    return search_leaks([episode], [TASK], canary)
+    return search_leaks([episode], [TASK])
 
 
 @pytest.mark.parametrize(
@@ -27,11 +28,11 @@ def leaks(result: str, query: str = "longest river Caspian", canary: str = ""):
     [
         (f"Benchmark questions. 17) {PROMPT} Answer: the Volga.", "verbatim run"),
         ("answers.csv: caspian-rivers-0016;no caspian-rivers-0017;the Volga", "task id"),
-        ("data: quintain-canary-77 ...", "canary"),
+        (f"data: {CANARY} ...", "canary"),
     ],
 )
 def test_a_page_of_the_benchmark_is_flagged(result, reason):
-    (found,) = leaks(result, canary="quintain-canary-77")
+    (found,) = leaks(result)
     assert (found.episode, found.task, found.turn, found.tool, found.reason) == ("e1", TASK.id, 0, "search", reason)
 
 

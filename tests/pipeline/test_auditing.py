@@ -80,6 +80,22 @@ def test_training_refuses_a_copy_of_a_sealed_task_wherever_it_comes_from(recipe_
         run(recipe_file, folder)
 
 
+def test_what_nobody_named_as_sealed_is_refused_by_its_canary(recipe_file, folder, sealed, tmp_path, capsys):
+    """Episodes of a sealed pool in another recipe, and in the command that curates without one."""
+    text = recipe_file.read_text()
+    recipe_file.write_text(text.partition('[[stages]]\nkind = "rollout"')[0])
+    run(recipe_file, folder)
+    assert main(["curate", str(folder / "base"), "--out", str(tmp_path / "lessons")]) == 2
+    assert "evaluation data is never learnt from" in capsys.readouterr().err
+    assert not (tmp_path / "lessons").exists()
+    other = recipe_file.with_name("other.toml")
+    head = text.partition("[pools.eval]")[0]
+    imports = json.dumps([str(folder / "base")])
+    other.write_text(f'{head}[[stages]]\nkind = "curate"\nname = "chosen"\nimports = {imports}\n')
+    assert main(["run", str(other), "--out", str(tmp_path / "other")]) == 2
+    assert "holds a task of a sealed pool (canary)" in capsys.readouterr().err
+
+
 def test_training_refuses_episodes_of_a_sealed_pool_by_their_canary(recipe_file, folder, sealed):
     run(recipe_file, folder)
     episodes, _ = read_journal(folder / "base" / "journal")

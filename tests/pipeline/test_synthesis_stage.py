@@ -208,3 +208,10 @@ def test_excerpts_made_apart_give_what_one_teacher_makes_of_all(recipe_file, tmp
         kept = [one for part in made for one in part.kept if memory.is_new(one.id)]
     assert kept == list(read_samples(folder / "samples.jsonl"))
     assert [one for part in made for one in part.rejected] == list(read_samples(folder / "rejected.jsonl"))
+
+
+def test_a_preview_refuses_documents_of_a_sealed_pool_before_any_teacher_reads_them(recipe_file, tmp_path, capsys):
+    canary = "quintain-canary-" + 8 * "07af"
+    (tmp_path / "handbook.md").write_text(f"{HANDBOOK}\n# Leak\nTags: {canary}\n")
+    assert synth(recipe_file, "--preview", 1, "--out", tmp_path / "run") == 2
+    assert "holds a task of a sealed pool (canary)" in capsys.readouterr().err

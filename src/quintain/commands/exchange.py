@@ -5,15 +5,19 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from quintain.commands.inspecting import export_inspect
 from quintain.curation.config import CurationConfig
+from quintain.curation.contamination import Scanner
 from quintain.curation.curate import curate
 from quintain.curation.exporting import export
 from quintain.curation.importing import import_files, imported_toolset
+from quintain.curation.items import read_items
+from quintain.curation.leak_index import LeakIndex
 from quintain.interface.errors import InputError
 from quintain.interface.tools import Toolset
 from quintain.pipeline.run import RECIPE, read_recipe
@@ -35,7 +39,7 @@ def curate_folders(folders: Sequence[Path], settings: Sequence[str], out: Path) 
         out: for the lessons.
 
     Raises:
-        InputError: a setting is wrong, or nothing is left.
+        InputError: a setting is wrong, episodes are of a sealed pool, or nothing is left.
     """
     text = "\n".join(one.replace("=", " = ", 1) for one in settings)
     try:
@@ -43,6 +47,9 @@ def curate_folders(folders: Sequence[Path], settings: Sequence[str], out: Path) 
     except (tomllib.TOMLDecodeError, ValidationError) as error:
         known = ", ".join(CurationConfig.model_fields)
         raise InputError(f"--set {' '.join(settings)}: {_first(error)}; keys: {known}, texts in quotes") from None
+    texts = chain.from_iterable(read_items(one, (".jsonl",)) for one in folders)
+    for found in Scanner(LeakIndex({})).scan(texts):  # without pools, canaries alone are found
+        raise found.refusal("curate")
     return f"{out}: {curate({str(one): one for one in folders}, config, out).line()}"
 
 

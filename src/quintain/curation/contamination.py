@@ -2,8 +2,8 @@
 
 Four signs, each a reason of its own in the verdict:
 
-- `canary`: a string that stands in a sealed pool and nowhere else.
-- `same text`: an item is the prompt, but for case and spacing.
+- `canary`: a string that stands in a sealed pool and nowhere else; of any pool, also one that is not known here.
+- `same text`: an item is the prompt, but for case, spacing and forms of Unicode.
 - `verbatim run`: 13 words in a row are those of a task (Brown et al. 2020, appendix C); half of a shorter text.
 - `overlap`: in one stretch of the item, the weighed share of a task's runs of 2 tokens is high. The stretch is
   found by runs of 5 tokens with numbers masked; order, numbers, and missing parts change the share little.
@@ -24,14 +24,17 @@ import numpy as np
 
 from quintain.curation.inverted import Inverted
 from quintain.curation.leak_index import PAIR, SEED, LeakIndex, Part
-from quintain.curation.pools import Manifest, plain
+from quintain.curation.pools import Manifest, canaries, plain
 from quintain.curation.short_questions import in_another_order, longest_cut
 from quintain.curation.tokens import Positions, Tokens, grams, tokenize
+from quintain.interface.errors import InputError
 
 Reason = Literal["canary", "same text", "verbatim run", "overlap"]
 
 BATCH = 1 << 18
 """Characters looked at together: the arrays stay in the processor's cache."""
+UNKNOWN = ""
+"""Name of the pool of a canary that none of the known ones has."""
 LONGEST_PROMPT = 1 << 14
 """Longer texts are not held against the hashes of sealed prompts."""
 STRICT_BELOW, LOOSE_FROM = 8, 20
@@ -60,9 +63,9 @@ class Finding:
 
     Attributes:
         where: the item.
-        pool: the pool.
-        task: id of the task.
-        field: `prompt` or `answer`.
+        pool: the pool; `UNKNOWN` for a canary of none of those compared.
+        task: id of the task; empty for one of a pool that stays sealed.
+        field: `prompt`, `answer` or `canary`.
         reason: the sign.
         share: weighed share of the part that was found, in [0, 1].
         found: the stretch of the item.
@@ -77,6 +80,14 @@ class Finding:
     share: float
     found: str
     original: str
+
+    def refusal(self, who: str) -> InputError:
+        """What is said where `who` would learn from it."""
+        pool = f"the sealed pool {self.pool!r}" if self.pool != UNKNOWN else "a sealed pool"
+        return InputError(
+            f"{who}: {self.where} holds a task of {pool} ({self.reason}); "
+            "evaluation data is never learnt from: take it out"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,10 +134,11 @@ class Scanner:
         return Scanned(len(items), sum(_size(one.text) for one in items), list(best.values()))
 
     def _plain_signs(self, item: Item) -> Iterator[Finding]:
+        for canary in canaries(item.text):
+            pool = next((one.name for one in self.sealed if one.canary == canary), UNKNOWN)
+            yield Finding(item.where, pool, "", "canary", "canary", 1.0, canary, canary)
         for manifest in self.sealed:
-            if manifest.canary in item.text:
-                yield Finding(item.where, manifest.name, "", "canary", "canary", 1.0, manifest.canary, manifest.canary)
-            elif len(item.text) <= LONGEST_PROMPT and manifest.owns(item.text):
+            if len(item.text) <= LONGEST_PROMPT and manifest.owns(item.text):
                 yield Finding(item.where, manifest.name, "", "prompt", "same text", 1.0, item.text, "(sealed)")
         if len(item.text) <= 2 * self._longest and (known := self._prompts.get(plain(item.text))):
             task, pool = known

@@ -38,23 +38,22 @@ class SearchLeak:
     original: str
 
 
-def search_leaks(episodes: Sequence[Episode], tasks: Sequence[Task], canary: str = "") -> list[SearchLeak]:
-    """Results that hold the prompt of the episode's own task, its id, or the pool's canary.
+def search_leaks(episodes: Sequence[Episode], tasks: Sequence[Task]) -> list[SearchLeak]:
+    """Results that hold the prompt of the episode's own task, its id, or the canary of a sealed pool.
 
     A result that repeats what the agent asked (it may search for the whole question) is no leak.
 
     Args:
         episodes: of the evaluation.
         tasks: its tasks.
-        canary: of the pool; empty if it has none.
     """
     by_id = {task.id: task for task in tasks}
     texts = [one for episode in episodes if episode.task_id in by_id for one in _texts(episode, by_id[episode.task_id])]
-    signs = {number: sign for number, one in enumerate(texts) if (sign := _plain_sign(one, canary))}
+    signs = {number: ("task id", one.task.id) for number, one in enumerate(texts) if _names_its_task(one)}
     items = (Item(str(number), one.text) for number, one in enumerate(texts))
     for found in Scanner(LeakIndex({"": tasks})).scan(items):
         number = int(found.where)
-        if found.task == texts[number].task.id and found.field == "prompt":
+        if found.reason == "canary" or (found.task == texts[number].task.id and found.field == "prompt"):
             signs.setdefault(number, (found.reason, found.found))
     leaks: list[SearchLeak] = []
     repeated: set[str] = set()
@@ -87,8 +86,5 @@ def _texts(episode: Episode, task: Task) -> Iterator[_Text]:
                 yield _Text(episode.id, task, number, seen.tool, seen.content)
 
 
-def _plain_sign(one: _Text, canary: str) -> tuple[str, str] | None:
-    if canary and canary in one.text:
-        return "canary", canary
-    known = len(one.task.id) > LONGEST_ID_TO_IGNORE and one.task.id in one.text
-    return ("task id", one.task.id) if known else None
+def _names_its_task(one: _Text) -> bool:
+    return len(one.task.id) > LONGEST_ID_TO_IGNORE and one.task.id in one.text

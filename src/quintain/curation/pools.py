@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,11 @@ from quintain.interface.tasks import Task
 
 CANARY = "quintain-canary-"
 """Canaries begin so: a string that stands in one pool and nowhere else."""
+CANARY_DIGITS = 32
+"""Hexadecimal digits after that."""
+_SPELLED = re.compile(
+    r"[\W_]{0,9}".join(CANARY.strip("-").split("-")) + rf"[\W_]{{0,9}}((?:[0-9a-f][\W_]{{0,9}}){{{CANARY_DIGITS}}})"
+)
 CANARY_TAG = "canary:"
 """Tag of every task of a pool with a canary; episodes carry the tags of their task, so copies are known as well."""
 
@@ -54,7 +61,7 @@ class Manifest(BaseModel):
         return self.model_dump(mode="json") | {"prompts": sorted(self.prompts)}
 
     def owns(self, text: str) -> bool:
-        """True if a text is the prompt of one of its tasks, but for case and spacing."""
+        """True if a text is the prompt of one of its tasks, see `plain`."""
         return prompt_hash(self.canary, text) in self.prompts
 
 
@@ -69,9 +76,17 @@ def prompt_hash(canary: str, prompt: str) -> str:
     return hashlib.blake2b(plain(prompt).encode("utf-8", "replace"), key=key, digest_size=16).hexdigest()
 
 
+def canaries(text: str) -> list[str]:
+    """Canaries in a text, of whichever pool: also in other case, wrapped, or with other marks between the words."""
+    lowered = text.lower()
+    if CANARY.partition("-")[0] not in lowered:  # nearly every text of a corpus
+        return []
+    return [CANARY + re.sub(r"[\W_]", "", found[1]) for found in _SPELLED.finditer(lowered)]
+
+
 def plain(text: str) -> str:
-    """A text but for case and spacing."""
-    return " ".join(text.casefold().split())
+    """A text but for case, spacing and the ways Unicode has to write one character."""
+    return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
 def check_pool(tasks: Sequence[Task], where: str) -> None:

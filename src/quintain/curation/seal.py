@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from quintain.curation.pools import (
     CANARY,
+    CANARY_DIGITS,
     CANARY_TAG,
     Manifest,
     check_pool,
@@ -84,7 +85,7 @@ def seal(tasks: Sequence[Task], about: Manifest, path: Path, key_path: Path) -> 
     for taken in (path, log_path(path)):
         if taken.exists():
             raise InputError(f"{taken} exists; a sealed pool is never overwritten, give another --out")
-    canary = CANARY + secrets.token_hex(16)
+    canary = CANARY + secrets.token_hex(CANARY_DIGITS // 2)
     marked = [replace(task, tags=(*task.tags, CANARY_TAG + canary)) for task in tasks]
     hashes = frozenset(prompt_hash(canary, task.prompt) for task in marked)
     filled = {"tasks": len(marked), "digest": tasks_digest(marked), "canary": canary, "prompts": hashes}

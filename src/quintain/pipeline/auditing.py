@@ -12,7 +12,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
-from quintain.curation.contamination import Finding, Item, Scanned, Scanner, batches
+from quintain.curation.contamination import UNKNOWN, Finding, Item, Scanned, Scanner, batches
 from quintain.curation.distance import Distance, distances
 from quintain.curation.items import read_items
 from quintain.curation.leak_index import LeakIndex
@@ -26,6 +26,7 @@ from quintain.pipeline.run import write_json
 from quintain.pipeline.workshop import Workshop
 from quintain.progress import say
 from quintain.recipe import EvalStage, FASStage
+from quintain.synthesis.documents import Document
 
 AUDIT = "contamination.json"
 """In the folder of a stage: what its scan found."""
@@ -121,15 +122,21 @@ class Auditor:
         Raises:
             InputError: the stage would learn from a task of a sealed pool.
         """
-        found = self.scan(self._scanner, partial(self._texts, [stage]))
-        for one in (found.first[pool] for pool in self._sealed & found.first.keys()):
-            raise InputError(
-                f"stage {stage.name!r}: {one.where} holds a task of the sealed pool {one.pool!r} ({one.reason}); "
-                "evaluation data is never learnt from: take it out"
-            )
+        found = self.refuse_sealed(stage.name, partial(self._texts, [stage]))
         write_json(folder / AUDIT, asdict(found))
         if found.tasks:
             say(f"{stage.name}: {found.line}; see {AUDIT}")
+
+    def refuse_sealed(self, stage: str, read: Callable[[], Iterable[Item]]) -> Scan:
+        """Scans texts that a stage would learn from.
+
+        Raises:
+            InputError: one holds a task of a sealed pool.
+        """
+        found = self.scan(self._scanner, read)
+        for pool in {*self._sealed, UNKNOWN} & found.first.keys():
+            raise found.first[pool].refusal(f"stage {stage!r}")
+        return found
 
     def evaluation(self, stage: EvalStage, tasks: Sequence[Task], episodes: Sequence[Episode], folder: Path) -> Audit:
         """Scans everything the evaluated model learnt from in this run, and what its tools returned."""
@@ -138,10 +145,9 @@ class Auditor:
         training = self.scan(Scanner(index), partial(self._texts, learnt, rollouts=True))
         names = [one.pool for one in learnt if hasattr(one, "pool")]
         seen = [task for name in dict.fromkeys(names) for task in self._workshop.pool(name)]
-        canary = self._workshop.pools.manifest(stage.pool).canary
         audit = Audit(
             training,
-            search_leaks(episodes, tasks, canary),
+            search_leaks(episodes, tasks),
             distances(seen, tasks) if seen else {},
             self._workshop.pools.openings(stage.pool),
         )
@@ -213,10 +219,10 @@ class Auditor:
         if hasattr(stage, "pool"):
             yield from task_items(stage.pool, workshop.pool(stage.pool))
         if isinstance(stage, FASStage):
-            yield from (Item(one.source, one.text) for one in documents(workshop, stage, Counter()))
+            yield from document_items(documents(workshop, stage, Counter()))
         for name in (*getattr(stage, "data", ()), *filter(None, [getattr(stage, "replay", None)])):
             yield from read_items(workshop.folder / name, (".jsonl",))
-        for path in getattr(stage, "imports", ()):
+        for path in (*getattr(stage, "imports", ()), *filter(None, [getattr(stage, "corrections", None)])):
             yield from read_items(workshop.home / path, (".jsonl",))
         for reference in getattr(stage, "text", ()):
             yield from (Item(one.id, one.text) for one in read_text(reference, workshop.home, Counter()))
@@ -245,6 +251,11 @@ def read_audit(folder: Path) -> dict[str, Any]:
 
 def _pieces(read: Callable[[], Iterable[Item]]) -> Iterator[list[Item]]:
     return batches(read())
+
+
+def document_items(documents: Iterable[Document]) -> Iterator[Item]:
+    """Texts of documents, with where they are from."""
+    return (Item(one.source, one.text) for one in documents)
 
 
 def task_items(pool: str, tasks: Iterable[Task]) -> Iterator[Item]:

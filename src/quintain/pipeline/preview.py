@@ -6,6 +6,7 @@ import asyncio
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, closing
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.reading import JOURNAL
 from quintain.interface.sample import Sample
+from quintain.pipeline.auditing import Auditor, document_items
 from quintain.pipeline.fas import MEMORY, documents, first_order, held_out
 from quintain.pipeline.has import open_journal, recorded, samples_of, tasks_of, tell
 from quintain.pipeline.run import only_user_of
@@ -64,7 +66,9 @@ def _plans(workshop: Workshop, stage: FASStage, count: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         memory = Path(scratch) / MEMORY
         sources = stage.model_copy(update={"data": [], "tools": []})  # no episode is there before the run
-        build(memory, islice(documents(workshop, sources, counts), PREVIEWED), counts, held_out(workshop))
+        read = list(islice(documents(workshop, sources, counts), PREVIEWED))
+        Auditor(workshop).refuse_sealed(stage.name, partial(document_items, read))
+        build(memory, iter(read), counts, held_out(workshop))
         made = asyncio.run(_some(workshop, stage, memory, count))
     if not made:
         raise InputError(f"stage {stage.name!r}: no memory to ask about; {_reasons(counts)}")
