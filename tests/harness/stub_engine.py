@@ -17,7 +17,9 @@ with open(os.path.join(os.path.dirname(sys.argv[0]), "calls.jsonl"), "a") as fil
 if arguments[0] != "run":
     sys.exit(0)
 if "missing" in arguments:
-    sys.exit("docker: Error response from daemon: No such image: missing")
+    sys.exit(
+        "docker: Error response from daemon: No such image: missing\n\nRun 'docker run --help' for more information"
+    )
 binds, python, _ = mechanism._interpreter(packages=True)
 capabilities = [f"CAP_{arguments[at + 1]}" for at, word in enumerate(arguments) if word == "--cap-add"]
 command = [

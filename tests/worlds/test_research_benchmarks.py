@@ -152,6 +152,8 @@ def test_a_file_that_is_laid_out_otherwise_is_one_line_that_says_how(tmp_path, n
 def test_benchmarks_are_for_evaluation_only_and_reports_get_no_score(tmp_path):
     options = {"benchmark": "gaia", "benchmark_file": str(write(tmp_path, "gaia"))}
     assert [task.id for task in Research.generate("eval", 1, 0, ("en",), (), **options)] == ["gaia-u-1"]
+    with pytest.raises(InputError, match="benchmark = 'gaia' needs `benchmark_file`"):
+        Research.generate("eval", 1, 0, ("en",), (), benchmark="gaia")
     with pytest.raises(InputError, match="for measuring only"):
         Research.generate("train", 1, 0, ("en",), (), **options)
     with pytest.raises(InputError, match="has 1 such tasks of gaia; 9 were asked for"):

@@ -105,7 +105,7 @@ def answer(method, parameters):
             version = parameters["protocolVersion"]
             server = {"name": "strange", "version": "1"}
             return {"protocolVersion": version, "capabilities": {"tools": {}}, "serverInfo": server}
-        case "tools/list":
+        case "tools/list" if WAY != "knows no tools":
             return listed(parameters)
         case "tools/call":
             return call(parameters["name"], parameters.get("arguments") or {})

@@ -160,6 +160,7 @@ def test_every_strange_result_is_an_observation(way, error, words):
         ("no type", "broke the protocol: tools.0.inputSchema.type: Field required"),
         ("outside reference", "$ref 'http://example.com/schema.json' leads out of the document"),
         ("endless pages", "its list of tools has more than 100 pages"),
+        ("knows no tools", "knows no tools does not list its tools: Method not found"),
     ],
 )
 def test_a_server_that_can_not_be_used_is_wrong_input_in_one_line(way, words):
@@ -174,6 +175,11 @@ def test_a_server_that_does_not_answer_in_the_protocol_is_given_up(way, monkeypa
     monkeypatch.setattr(session, "START_SECONDS", 1.0)
     with pytest.raises(InputError, match="has not answered anything within 1 s"):
         strange(way)().toolset()
+
+
+def test_a_server_that_may_take_no_time_is_wrong_input():
+    with pytest.raises(InputError, match="seconds = 0; a server needs more than 0"):
+        MCPWorld(command="python", seconds=0)
 
 
 def test_a_command_that_does_not_exist_is_named():

@@ -187,7 +187,7 @@ class Session:
                 os.kill(self._process.pid, signal.SIGKILL)
 
     async def _end(self) -> str:
-        """Kills, and waits for the end; the last line of the warden's errors."""
+        """Kills, and waits for the end; the last line of the warden's errors, docker's `Run '... --help'` aside."""
         self._kill()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -196,7 +196,8 @@ class Session:
         await self._process.stdout.read()  # with unread output asyncio would never see the end
         words = (await self._process.stderr.read()).decode(errors="replace").strip()
         await self._process.wait()
-        return words.splitlines()[-1] if words else ""
+        lines = [line for line in words.splitlines() if line and "--help'" not in line]
+        return lines[-1] if lines else ""
 
     async def _send(self, header: dict[str, Any], body: bytes) -> None:
         assert self._process.stdin is not None

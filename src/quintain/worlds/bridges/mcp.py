@@ -39,7 +39,7 @@ class MCPWorld(BridgedWorld):
         stateless: no call changes anything, so that all episodes may use one session.
 
     Raises:
-        InputError: neither or both of command and url are given, or a variable is not set.
+        InputError: neither or both of command and url are given, a variable is not set, or `seconds` is not positive.
     """
 
     name: ClassVar[str] = "mcp"
@@ -63,6 +63,8 @@ class MCPWorld(BridgedWorld):
             "headers": headers or {},
         }
         self._address = _address(**self._options)
+        if seconds <= 0:
+            raise InputError(f"mcp: seconds = {seconds}; a server needs more than 0 to answer a call")
         self._seconds = seconds
         self._stateless = stateless
         self._session: Session | None = None
@@ -147,7 +149,9 @@ class _Server:
                 return await session.listing()
             finally:
                 session.close()
-        except (InfraError, ToolFailed, ResultError) as error:
+        except ToolFailed as error:
+            raise InputError(f"MCP server {self._address} does not list its tools: {error}") from None
+        except (InfraError, ResultError) as error:
             raise InputError(str(error)) from None
 
     async def kept(self) -> Session:

@@ -106,6 +106,8 @@ class Research(World):
             return offline_tasks(split, count, seed, languages, templates, options.get("site", "almanac"))
         if not name:
             raise InputError("research: give [world] options `benchmark` and `benchmark_file`, or the pool a `file`")
+        if not file:
+            raise InputError(f"research: benchmark = {name!r} needs `benchmark_file`, the path of its file")
         if split != "eval":
             raise InputError("research: benchmarks are for measuring only; give training pools a `file` of your own")
         wanted = {f"lang:{one}" for one in languages}
