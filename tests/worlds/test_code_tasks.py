@@ -10,6 +10,8 @@ import sys
 import pytest
 
 from quintain.agents.oracle import OracleAgent
+from quintain.agents.random import RandomAgent
+from quintain.agents.silent import SilentAgent
 from quintain.harness.loop import Harness
 from quintain.harness.sandbox import Program
 from quintain.worlds.code import TEMPLATES, Code, generate
@@ -30,6 +32,14 @@ async def test_the_reference_solves_a_task_of_every_template(name):
     tasks = generate(split, 2, 7, ("en", "zh"), (name,))
     episodes = await Harness(Code).rollout(tasks, OracleAgent(Code().solution, {task.id: task for task in tasks}))
     assert [episode.verdict.reasons for episode in episodes if not episode.success] == []
+
+
+async def test_neither_silence_nor_chance_solves_a_task():
+    tasks = [task for family in ("repair", "data", "program") for task in generate("eval", 18, 7, templates=(family,))]
+    assert len(tasks) >= 50
+    for agent in (SilentAgent(), RandomAgent()):
+        episodes = await Harness(Code).rollout(tasks, agent)
+        assert [episode.task_id for episode in episodes if episode.success or not episode.scored] == []
 
 
 def test_a_seed_gives_the_same_tasks_in_another_process_and_others_with_another_seed():

@@ -320,7 +320,7 @@ def test_a_guess_a_hedge_and_a_part_are_wrong_by_rule(gold, answer):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 async def test_offline_gold_succeeds_and_silence_chance_and_memory_fail(language):
-    tasks = Research.generate("eval", 16, 2, (language,), ())
+    tasks = Research.generate("eval", 26, 2, (language,), ())
     harness = Harness(Research, budget=Budget(turns=20, call_seconds=60))
     gold = await harness.rollout(tasks, OracleAgent(Research().solution, {task.id: task for task in tasks}))
     assert [one.verdict.reasons for one in gold if not one.success] == []
