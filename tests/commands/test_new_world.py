@@ -26,6 +26,7 @@ from quintain.harness.loop import Harness
 from quintain.interface.errors import InfraError, InputError
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import load_tasks
+from quintain.interface.words import language_of
 from quintain.recipe.user_code import load_world
 from quintain.worlds.tables.schema import Column, Table
 from tiny import save_tiny
@@ -305,6 +306,20 @@ def test_what_a_program_wrote_to_a_database_that_it_still_has_open_is_read(tmp_p
     (table,) = read_sources([tmp_path / "a.db"])
     assert len(table.rows) == 30
     writer.close()
+
+
+def test_prompts_are_english_and_chinese_in_turn_where_both_are_asked_for(tmp_path):
+    folder = write_shop(tmp_path / "csv")
+    made = new_world([folder], tmp_path / "out", count=4, languages=["zh", "en"])
+    assert [level["played"]["reference"] for level in made["levels"]] == [(8, 8)] * 5
+    assert [level["rejected"] for level in made["levels"]] == [[]] * 5
+    tasks = load_tasks(tmp_path / "out" / "eval.jsonl")
+    for language in ("en", "zh"):
+        spoken = [task for task in tasks if f"lang:{language}" in task.tags]
+        assert len(spoken) == 10
+        assert {language_of(task.prompt) for task in spoken} == {language}
+    with pytest.raises(InputError, match=r"worlds new: languages \['fr'\]: allowed are en, zh"):
+        new_world([folder], tmp_path / "fr", languages=["fr"])
 
 
 def test_columns_beyond_what_a_tool_can_take_are_left_out_and_csv_files_may_end_in_capitals(tmp_path):

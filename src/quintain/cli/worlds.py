@@ -37,6 +37,7 @@ def add_worlds(commands: Any, endpoint_of: EndpointOf) -> None:
     action.add_argument("--name", default=None, help="of the world (default: the folder's name)")
     action.add_argument("--tables", default="", metavar="A,B", help="take only these tables")
     action.add_argument("--tasks", type=int, default=40, help="tasks of each level, for training and for evaluation")
+    action.add_argument("--languages", default="en", metavar="en,zh", help="of the prompts (default: en)")
     action.add_argument("--seed", type=int, default=0, help="of all draws")
     action.add_argument("--model", default=None, help="path or hub id of a model to measure")
     action.add_argument("--agent", default=None, metavar="openai:MODEL", help="a model behind a server to measure")
@@ -59,6 +60,7 @@ def _new(endpoint_of: EndpointOf, options: argparse.Namespace) -> int:
             name=options.name,
             tables=[name for name in options.tables.split(",") if name],
             count=options.tasks,
+            languages=[name for name in options.languages.split(",") if name],
             seed=options.seed,
             agent=measured_agent(options.model, endpoint_of(options)),
         )

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -23,6 +23,7 @@ from quintain.interface.messages import Call
 from quintain.interface.tasks import Task, save_tasks
 from quintain.progress import say
 from quintain.recipe.user_code import load_world
+from quintain.worlds.drawing import Language, known_languages
 from quintain.worlds.rows import quoted
 from quintain.worlds.tables.contents import Rows
 from quintain.worlds.tables.schema import Table
@@ -94,6 +95,7 @@ def new_world(
     name: str | None = None,
     tables: Sequence[str] = (),
     count: int = 40,
+    languages: Sequence[str] = ("en",),
     seed: int = 0,
     agent: MakeAgent | None = None,
 ) -> dict[str, Any]:
@@ -109,6 +111,7 @@ def new_world(
         name: of the world; by default the folder's.
         tables: names of those to take; empty takes all.
         count: tasks of each level and side.
+        languages: of the prompts, `en`, `zh` or both in turn.
         seed: of all draws.
         agent: makes the one whose pass rate is measured by level; None measures nobody.
 
@@ -116,9 +119,9 @@ def new_world(
         `folder`, `tables` (rows by table), `notes`, `levels` and `lines`.
 
     Raises:
-        InputError: the sources can't be read, or no task holds what a task must.
+        InputError: the sources can't be read, a language is unknown, or no task holds what a task must.
     """
-    world = _world_name(name or out.name)
+    world, spoken = _world_name(name or out.name), known_languages("worlds new:", languages)
     if out.exists():
         raise InputError(f"{out} exists already; give another --out")
     connection, made, notes = tidy(read_sources(sources), tables, seed)
@@ -128,7 +131,7 @@ def new_world(
     partial.mkdir(parents=True)
     try:
         _write_world(partial, world, connection, made, names)
-        levels, tasks = _levels(_Maker(partial, world, connection, made, names, seed), count, agent)
+        levels, tasks = _levels(_Maker(partial, world, connection, made, names, spoken, seed), count, agent)
         _write_tasks(partial, world, tasks)
         partial.rename(out)
     finally:
@@ -151,20 +154,25 @@ class _Maker:
         connection: sqlite3.Connection,
         tables: dict[str, Table],
         names: Names,
+        languages: Sequence[Language],
         seed: int,
     ) -> None:
-        self.world, self._seed = world, seed
+        self.world, self._languages, self._seed = world, languages, seed
         connection.row_factory = sqlite3.Row
         self._sides = {split: Rows(connection, tables, split) for split in SPLITS}
         self._names = names
         self.acceptance = Acceptance(_load(folder, world), _disturbance(self._sides["train"], names), seed)
 
     def examined(self, split: str, level: int, count: int) -> Examined:
-        """Up to `count` different tasks of one level and side, played."""
+        """Up to `count` different tasks of one level and side, the languages in turn, played."""
         rng = random.Random(f"{self.world} {split} {level} {self._seed}")
-        drafter = Drafter(self._sides[split], self._names.tools, self._names.parameters, rng)
-        drafts = (make_task(draft, self.world, split, level) for draft in drafter.drafts(level))
-        return self.acceptance.examine(list(islice(_different(drafts), count)))
+        streams = [self._drawn(split, level, language, rng) for language in self._languages]
+        drawn = chain.from_iterable(zip(*streams, strict=False))
+        return self.acceptance.examine(list(islice(_different(drawn), count)))
+
+    def _drawn(self, split: str, level: int, language: Language, rng: random.Random) -> Iterator[Task]:
+        drafter = Drafter(self._sides[split], self._names.tools, self._names.parameters, rng, language)
+        return (make_task(draft, self.world, split, level, language) for draft in drafter.drafts(level))
 
 
 def _different(tasks: Iterator[Task]) -> Iterator[Task]:

@@ -11,9 +11,11 @@ from typing import Any
 
 from quintain.interface.tasks import Task
 from quintain.worlds.answers import wrong
+from quintain.worlds.drawing import Language
 from quintain.worlds.rows import added, changed, removed
 from quintain.worlds.tables.contents import Rows, plain
 from quintain.worlds.tables.schema import Column
+from quintain.worlds.tables.wordings import WORDINGS
 
 LEVELS = (1, 2, 3, 4, 5)
 _PATIENCE = 200
@@ -58,12 +60,19 @@ class Drafter:
         tools: name of a table's tool, by what it does and the table.
         parameters: of the `add` tool of each table: the parameter of each column.
         rng: of the draws.
+        language: of the prompts.
     """
 
     def __init__(
-        self, rows: Rows, tools: dict[tuple[str, str], str], parameters: dict[str, dict[str, str]], rng: random.Random
+        self,
+        rows: Rows,
+        tools: dict[tuple[str, str], str],
+        parameters: dict[str, dict[str, str]],
+        rng: random.Random,
+        language: Language,
     ) -> None:
         self._rows, self._tools, self._parameters, self._rng = rows, tools, parameters, rng
+        self._wording = WORDINGS[language]
         self._levels: dict[int, tuple[Callable[[], Draft | None], ...]] = {
             1: (self._read, self._missing),
             2: (self._change, self._remove),
@@ -92,7 +101,7 @@ class Drafter:
 
     def _named(self, table: str, key: Any) -> str:
         label = self._rows.labels[table].name
-        return f"the {table} entry whose {label} is {self._rows.all[table][key][label]}"
+        return self._wording.named.format(table=table, column=label, value=self._rows.all[table][key][label])
 
     def _find(self, table: str, key: Any) -> Call:
         label = self._rows.labels[table].name
@@ -122,7 +131,7 @@ class Drafter:
             return None
         table, key, _ = found
         column, value = told
-        text = f"What is the {column.name} of {self._named(table, key)}?"
+        text = self._wording.read.format(column=column.name, entry=self._named(table, key))
         return _answered("read", text, (table, key), [self._find(table, key)], value, [[table, key]])
 
     def _missing(self) -> Draft | None:
@@ -135,8 +144,9 @@ class Drafter:
         column = self._rng.choice(
             [one.name for one in self._rows.tables[table].columns if one != label] or [label.name]
         )
-        text = f"What is the {column} of the {table} entry whose {label.name} is {value}?"
-        said = f"Cannot answer: there is no {table} entry whose {label.name} is {value}."
+        about = {"table": table, "column": label.name, "value": value}
+        text = self._wording.read.format(column=column, entry=self._wording.named.format(**about))
+        said = self._wording.missing.format(**about)
         calls = [self._finding(table, label.name, value)]
         return Draft("missing", text, (table, key), calls, said, asked=[[table, label.name, str(value)]])
 
@@ -163,7 +173,7 @@ class Drafter:
             return None
         column, others = self._rng.choice(fit)
         value = self._rng.choice(others)
-        text = f"Set the {column.name} of {named or self._named(table, key)} to {value}."
+        text = self._wording.change.format(column=column.name, entry=named or self._named(table, key), value=value)
         calls = [*(before or [self._find(table, key)]), self._changing(table, key, column, value)]
         lines = [changed(table, key, column.name, row[column.name], value)]
         return Draft(template, text, (table, key), calls, changes=lines, seen=[[table, key]])
@@ -175,7 +185,7 @@ class Drafter:
         table, key, row = found
         name = self._parameters[table][self._rows.tables[table].key.name]
         calls = [self._find(table, key), [self._tools["remove", table], {name: key}]]
-        text = f"Remove {self._named(table, key)}."
+        text = self._wording.remove.format(entry=self._named(table, key))
         return Draft("remove", text, (table, key), calls, changes=[removed(table, row)], seen=[[table, key]])
 
     def _parent(self) -> tuple[str, Any, Column, str, Any] | None:
@@ -196,8 +206,8 @@ class Drafter:
         if not found or not told:
             return None
         table, key, column, other, parent = found
-        asked = f"What is the {told[0].name} of the {other} entry that its {column.name} refers to?"
-        text = f"Take {self._named(table, key)}. {asked}"
+        entry = self._named(table, key)
+        text = self._wording.hop.format(entry=entry, told=told[0].name, table=other, column=column.name)
         calls = [self._find(table, key), self._by_key(other, parent)]
         return _answered("hop", text, (other, parent), calls, told[1], [[table, key], [other, parent]])
 
@@ -210,7 +220,7 @@ class Drafter:
             return None
         table, key, column, other, parent = found
         before = [self._find(table, key), self._by_key(other, parent)]
-        named = f"the {other} entry that the {column.name} of {self._named(table, key)} refers to"
+        named = self._wording.far.format(table=other, column=column.name, entry=self._named(table, key))
         made = self._changed("change_far", other, parent, before, named)
         if made is not None:
             made.seen.append([table, key])
@@ -235,7 +245,7 @@ class Drafter:
         if not found:
             return None
         other, parent, table, column, keys = found
-        text = f"How many {table} entries have a {column.name} that refers to {self._named(other, parent)}?"
+        text = self._wording.count.format(table=table, column=column.name, entry=self._named(other, parent))
         seen = [[other, parent], *([table, key] for key in keys)]
         calls = [self._find(other, parent), self._finding(table, column.name, parent)]
         return _answered("count", text, (other, parent), calls, len(keys), seen)
@@ -257,8 +267,8 @@ class Drafter:
         rows = {key: self._rows.all[table][key] for key in keys}
         target = self._rows.tables[table].column(name)
         different = [key for key, row in rows.items() if row[name] != value]
-        every = f"every {table} entry whose {column.name} refers to {self._named(other, parent)}"
-        text = f"Set the {name} of {every} to {value}."
+        every = self._wording.every.format(table=table, column=column.name, entry=self._named(other, parent))
+        text = self._wording.change.format(column=name, entry=every, value=value)
         calls = [self._find(other, parent), self._finding(table, column.name, parent)]
         calls += [self._changing(table, key, target, value) for key in different]
         lines = [changed(table, key, name, rows[key][name], value) for key in different]
@@ -281,10 +291,10 @@ class Drafter:
         told = {name: value for name, value in row.items() if value is not None and name != column.name}
         if not all(map(plain, told.values())):
             return None
-        listed = ", ".join(f"{name} {value}" for name, value in told.items())
-        text = f"Add a {table} entry whose {column.name} refers to {self._named(other, parent)}" + (
-            f", with {listed}." if told else "."
-        )
+        words = self._wording
+        listed = words.between.join(words.value.format(column=name, value=value) for name, value in told.items())
+        values = words.with_values.format(listed=listed) if told else ""
+        text = words.add.format(table=table, column=column.name, entry=self._named(other, parent), told=values)
         given = {self._parameters[table][name]: value for name, value in row.items() if value is not None}
         calls = [self._find(other, parent), [self._tools["add", table], given]]
         return Draft("add", text, (other, parent), calls, changes=[added(table, row)], seen=[[other, parent]])
@@ -303,7 +313,7 @@ class Drafter:
         made_of = partial(_joined, drafts)
         return Draft(
             f"several_{count}",
-            f"Do all of this. {text}",
+            self._wording.several.format(listed=text),
             drafts[0].main,
             made_of("calls"),
             changes=made_of("changes"),
@@ -325,7 +335,7 @@ def _answered(
     return Draft(template, text, main, calls, str(value), value=gold, seen=seen)
 
 
-def make_task(draft: Draft, world: str, split: str, level: int) -> Task:
+def make_task(draft: Draft, world: str, split: str, level: int, language: Language) -> Task:
     """The task of a draft; the same content gives the same id."""
     asked = sha256(f"{draft.text} {draft.changes} {draft.said}".encode()).hexdigest()[:10]
     table, key = draft.main
@@ -343,5 +353,5 @@ def make_task(draft: Draft, world: str, split: str, level: int) -> Task:
         },
         cluster=f"{table}:{key}",
         template=draft.template,
-        tags=("lang:en", f"hops:{len(draft.calls)}", f"level:{level}"),
+        tags=(f"lang:{language}", f"hops:{len(draft.calls)}", f"level:{level}"),
     )
