@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 
@@ -129,7 +130,48 @@ def test_a_damaged_or_missing_file_is_one_line(paths, manifest, which, content, 
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("damage", ["change", "drop", "add", "missing", "torn"])
+@pytest.mark.parametrize("key", ["format", "key", "nonce", "data"])
+def test_a_sealed_file_with_a_number_for_a_text_is_one_line(paths, manifest, key):
+    paths[0].write_text(json.dumps(json.loads(paths[0].read_text()) | {key: 5}))
+    with pytest.raises(InputError, match="is no sealed pool of this version"):
+        open_pool(*paths, "evaluation", "base")
+
+
+@pytest.mark.parametrize("content", ["", '{"at": 1}\n', "[1]\n", "NaN\n"])
+def test_a_log_that_holds_something_else_stops_the_opening(paths, manifest, content):
+    log_path(paths[0]).write_text(content)
+    with pytest.raises(InputError, match="log of openings"):
+        open_pool(*paths, "evaluation", "base")
+
+
+@pytest.mark.parametrize(("key", "value"), [("chain", None), ("chain", "é"), ("who", float("nan")), ("at", [])])
+def test_an_entry_with_a_value_of_another_kind_stops_the_opening(paths, manifest, key, value):
+    log = log_path(paths[0])
+    log.write_text(json.dumps(json.loads(log.read_text()) | {key: value}) + "\n")
+    with pytest.raises(InputError, match="log of openings"):
+        open_pool(*paths, "evaluation", "base")
+
+
+def test_the_log_of_another_pool_with_the_same_key_stops_the_opening(paths, manifest, tmp_path):
+    other = tmp_path / "two.sealed"
+    seal(TASKS, ABOUT, other, paths[1])
+    log_path(other).replace(log_path(paths[0]))
+    with pytest.raises(InputError, match="is another pool's"):
+        open_pool(*paths, "evaluation", "base")
+
+
+def test_a_user_without_a_name_is_logged_by_number(paths, monkeypatch):
+    """As in a container that is started with a number for a user."""
+
+    def unknown():
+        raise KeyError("getpwuid(): uid not found: 4711")
+
+    monkeypatch.setattr(sealing.getpass, "getuser", unknown)
+    seal(TASKS, ABOUT, *paths)
+    assert read_log(paths[0], read_key(paths[1]))[0].who.startswith(f"{os.getuid()}@")
+
+
+@pytest.mark.parametrize("damage", ["change", "drop", "add", "missing", "torn", "first", "no newline"])
 def test_a_log_that_was_changed_stops_the_opening(paths, manifest, damage):
     for checkpoint in ("a", "b"):
         open_pool(*paths, "evaluation", checkpoint)
@@ -143,8 +185,10 @@ def test_a_log_that_was_changed_stops_the_opening(paths, manifest, damage):
             "drop": [lines[0], lines[2]],
             "add": [*lines, lines[2]],
             "torn": [*lines[:2], lines[2][:20]],
+            "first": lines[1:],
+            "no newline": lines,
         }
-        log.write_text("\n".join(changed[damage]) + "\n")
+        log.write_text("\n".join(changed[damage]) + "\n" * (damage != "no newline"))
     with pytest.raises(InputError, match="log of openings"):
         open_pool(*paths, "evaluation", "d")
 

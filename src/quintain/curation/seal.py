@@ -20,7 +20,7 @@ import socket
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -153,18 +153,20 @@ def read_log(path: Path, key: bytes) -> list[Opening]:
     """The log of a sealed pool.
 
     Raises:
-        InputError: it is missing, or an entry was changed, added or taken out.
+        InputError: it is missing or empty, or an entry was changed, added or taken out.
     """
     log = log_path(path)
     if not log.is_file():
         raise InputError(f"{log}: the log of openings is missing; put it back, a pool without it can't be opened")
     entries: list[Opening] = []
-    for number, line in enumerate(log.read_bytes().splitlines(), start=1):
+    for number, line in enumerate(log.read_bytes().splitlines(keepends=True), start=1):
         entry = _parsed(line, f"{log}:{number}")
         before = entries[-1].chain if entries else ""
-        if not hmac.compare_digest(entry.chain, _chain(key, before, entry)):
+        if not hmac.compare_digest(entry.chain.encode(), _chain(key, before, entry).encode()):
             raise InputError(f"{log}:{number}: the log of openings was changed here; put the original back")
         entries.append(entry)
+    if [entry.purpose for entry in entries[:1]] != ["seal"]:
+        raise InputError(f"{log}: the log of openings lost its beginning; put the original back")
     return entries
 
 
@@ -217,14 +219,22 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{path}: damaged sealed pool: {error}") from None
     needed = {"format", "key", "manifest", "nonce", "data"}
-    if not isinstance(record, dict) or record.keys() != needed or record["format"] != FORMAT:
+    fits = isinstance(record, dict) and record.keys() == needed and record["format"] == FORMAT
+    if not fits or not all(isinstance(record[name], str) for name in needed - {"manifest"}):
         raise InputError(f"{path} is no sealed pool of this version; `quintain pool seal` makes one")
     return record
 
 
 def _entry(purpose: Purpose, checkpoint: str, manifest: Manifest) -> Opening:
-    who = f"{getpass.getuser()}@{socket.gethostname()}"
+    who = f"{_user()}@{socket.gethostname()}"
     return Opening(datetime.now(UTC).isoformat(timespec="seconds"), who, purpose, checkpoint, manifest.digest)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # in a container, a number that no list of users names
+        return str(os.getuid())
 
 
 def _log(path: Path, key: bytes, entry: Opening) -> list[Opening]:
@@ -235,7 +245,9 @@ def _log(path: Path, key: bytes, entry: Opening) -> list[Opening]:
     descriptor = os.open(log_path(path), flags, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        entries = read_log(path, key)
+        entries = [] if entry.purpose == "seal" else read_log(path, key)
+        if entries and entries[0].digest != entry.digest:
+            raise InputError(f"{log_path(path)}: the log of openings is another pool's; put the original back")
         chained = replace(entry, chain=_chain(key, entries[-1].chain if entries else "", entry))
         record = {name: getattr(chained, name) for name in Opening.__slots__}
         os.write(descriptor, json.dumps(record, ensure_ascii=False).encode() + b"\n")
@@ -252,9 +264,12 @@ def _chain(key: bytes, before: str, entry: Opening) -> str:
 
 def _parsed(line: bytes, where: str) -> Opening:
     try:
-        return Opening(**json.loads(line))
+        entry = Opening(**json.loads(line))
     except (ValueError, TypeError):
-        raise InputError(f"{where}: damaged entry of the log of openings; put the original back") from None
+        entry = None
+    if entry is None or not line.endswith(b"\n") or not all(isinstance(one, str) for one in astuple(entry)):
+        raise InputError(f"{where}: damaged entry of the log of openings; put the original back")
+    return entry
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
