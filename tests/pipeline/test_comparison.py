@@ -128,7 +128,16 @@ def test_an_evaluation_whose_server_was_never_there_has_no_scored_episode(many, 
     recipe = many.read_text().split("[[stages]]")[0]
     endpoint = '[stages.endpoint]\nmodel = "m"\nurl = "http://127.0.0.1:9/v1"\ntries = 1\n'
     many.write_text(f'{recipe}[[stages]]\nkind = "eval"\nname = "gone"\npool = "eval"\nsamples = 1\n{endpoint}')
-    assert main(["run", str(many), "--out", str(tmp_path / "run")]) == 0
-    assert "no scored episode of 40 planned (40 infra errors)" in capsys.readouterr().out
+    assert main(["run", str(many), "--out", str(tmp_path / "run")]) == 2
+    *_, said = capsys.readouterr().err.splitlines()
+    assert "stage 'gone': no scored episode of 40 planned (40 infra errors), 40 of them: " in said
+    assert said.endswith(f"; mend that, remove {tmp_path / 'run' / 'gone'} and run the same command again")
     assert main(["gate", str(tmp_path / "run"), "--baseline", str(tmp_path / "run")]) == 2
-    assert "no task is scored in both evaluations" in capsys.readouterr().err
+    assert "no finished evaluation" in capsys.readouterr().err
+
+
+def test_a_pool_with_a_task_that_nothing_can_verify_is_not_measured(many, tmp_path, capsys):
+    (many.parent / "mine.jsonl").write_text('{"id": "a", "world": "counter", "prompt": "1 + 1?"}\n')
+    many.write_text(many.read_text().replace('split = "eval"\ncount = 40', 'file = "mine.jsonl"'))
+    assert evaluate(many, tmp_path / "run", "http://127.0.0.1:9/v1") == 2
+    assert "task 'a' has neither answer nor setup; nothing could be verified" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -121,7 +121,11 @@ def grpo(workshop: Workshop, stage: GRPOStage, folder: Path) -> dict[str, Any]:
 
 
 def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, Any]:
-    """Measures a model on a pool: `samples` episodes per task."""
+    """Measures a model on a pool: `samples` episodes per task.
+
+    Raises:
+        InputError: no episode has a score.
+    """
     tasks = stage_tasks(workshop, stage)
     if stage.endpoint is not None:
         episodes = play_endpoint(workshop, stage, stage.endpoint, folder)
@@ -131,6 +135,9 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     summary = summarise(episodes, planned=len(tasks) * stage.samples, contaminated=audit.contaminated(episodes))
     write_json(folder / "evaluation.json", summary.to_json())
     write_text(folder / SHEET, sheet(episodes, evaluation_title(stage.name)))
+    if summary.pass1 is None:
+        again = f"mend that, remove {folder} and run the same command again"
+        raise InputError(f"stage {stage.name!r}: {headline(summary)}{_what_broke(episodes)}; {again}")
     model = stage.endpoint.model if stage.endpoint else stage.model
     result: dict[str, Any] = {"model": model, "line": headline(summary)}
     reference = workshop.model_path(stage.model)
@@ -138,6 +145,12 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
         now = Measured(f"{stage.name}, tools as they are", episodes, {task.id: task for task in tasks}, len(tasks))
         result["drift"] = cost_of_drift(Path(reference), now)
     return result
+
+
+def _what_broke(episodes: Sequence[Episode]) -> str:
+    """What most of the episodes without a score say."""
+    told = Counter(one.outcome.detail or "; ".join(one.verdict.reasons if one.verdict else ()) for one in episodes)
+    return "".join(f", {count} of them: {' '.join(text.split())}" for text, count in told.most_common(1))
 
 
 def audited(work: StageFunction) -> StageFunction:

@@ -8,7 +8,7 @@ from importlib import metadata
 from itertools import chain
 from pathlib import Path
 
-from quintain.curation.pools import Manifest, tasks_digest
+from quintain.curation.pools import Manifest, check_pool, tasks_digest
 from quintain.curation.seal import Purpose, open_pool, openings, sealed_manifest
 from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task, load_tasks, save_tasks
@@ -48,8 +48,13 @@ class RecipePools:
         return self._made[name]
 
     def for_evaluation(self, name: str, stage: str, checkpoint: str) -> list[Task]:
-        """Tasks an evaluation stage measures. Opening a sealed pool is written into its log, once a stage."""
+        """Tasks an evaluation stage measures. Opening a sealed pool is written into its log, once a stage.
+
+        Raises:
+            InputError: a task has nothing to verify it by, or the pool can't be opened.
+        """
         if self.recipe.pools[name].sealed is None:
+            check_pool(self.tasks(name), f"pool {name!r}")
             return self.tasks(name)
         if stage not in self._opened:
             self._opened[stage] = self.open(name, "evaluation", checkpoint)
