@@ -16,6 +16,8 @@ from web_sites import page, serve
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.random import RandomAgent
 from quintain.agents.silent import SilentAgent
+from quintain.harness.faults import FaultPlan
+from quintain.harness.journal import Journal
 from quintain.harness.loop import Harness
 from quintain.interface.episode import Budget
 from quintain.interface.errors import InfraError, InputError
@@ -153,6 +155,7 @@ def test_a_redirect_to_a_private_address_is_refused():
         ((200, {"Content-Type": "image/png"}, b"x"), "is no page but image/png"),
         ((200, HTML, b"<p>a\0b"), "is binary"),
         ((302, {"Location": "/"}, b""), "more than 5 redirects"),
+        ((302, {"Location": "http://[bad"}, b""), "can't be read: Invalid IPv6 URL"),
         ((200, {"Content-Type": "application/pdf"}, b"%PDF-1.4 broken"), "damaged"),
     ],
 )
@@ -330,6 +333,23 @@ async def test_offline_gold_succeeds_and_silence_chance_and_memory_fail(language
         *_, answer = list(Research().solution(task))
         episode = await harness.run(task, OracleAgent(lambda _, last=answer: iter([last]), {task.id: task}))
         assert "in this episode" in episode.verdict.reasons[0]
+
+
+async def test_faults_strike_calls_and_break_no_episode_and_a_branch_remembers_what_was_visited(tmp_path):
+    tasks = Research.generate("eval", 8, 2, ("en", "zh"), ())
+    room = Budget(turns=20, call_seconds=60)
+    oracle = OracleAgent(Research().solution, {task.id: task for task in tasks})
+    struck = await Harness(
+        Research, budget=room, faults=FaultPlan(episodes=1.0, rate=1.0, kinds={"server_error": 1.0}, permanent=0.0)
+    ).rollout(tasks, oracle)
+    assert {str(one.outcome) for one in struck} == {"answered"}
+    assert all(any(seen.fault for turn in one.turns for seen in turn.observations) for one in struck)
+    journal = Journal(tmp_path)
+    harness = Harness(Research, budget=room, journal=journal)
+    first = await harness.run(tasks[0], oracle)
+    last = len(first.turns) - 1
+    again = await harness.branch(first, last, tasks[0], oracle, state=journal.state_at(first.id, last), name="b")
+    assert (first.success, again.success) == (True, True)
 
 
 def test_a_provider_that_is_unknown_or_has_no_address_is_one_clear_line():

@@ -55,8 +55,12 @@ class NetworkReader:
                         url = urljoin(url, reply.headers["location"])
                         continue
                     return self._read(url, reply)
+            except Refused:
+                raise
             except requests.RequestException as error:
                 raise Refused(f"{url[:200]!r}: {type(error).__name__}") from None
+            except ValueError as error:  # a redirect to what is no address
+                raise Refused(f"{url[:200]!r} can't be read: {error}") from None
         raise Refused(f"{url[:200]!r}: more than {MAX_REDIRECTS} redirects")
 
     def _check(self, url: str) -> None:
