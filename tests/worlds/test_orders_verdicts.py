@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.till import Script
+from quintain.evaluation.trajectories import SampledEpisode, Vocabulary, episode_json
 from quintain.harness.loop import Harness
 from quintain.interface.episode import Budget
 from quintain.interface.messages import Action, Call
@@ -61,6 +62,14 @@ async def test_a_refund_that_the_policy_forbids_fails_and_the_reasons_show_the_r
     assert f'not asked for: items {item}: status "sold" -> "refunded"' in reasons
     assert f'not asked for: refunds + {{"item": {item}' in reasons
     assert "must be refused" in reasons
+
+
+async def test_the_report_lists_the_rows_that_nobody_asked_to_change():
+    task = task_of("refund_late")
+    item = item_of(task)
+    episode = await play(task, [*reference(task)[:-1], call("refund_item", item=item), DONE])
+    shown = episode_json(SampledEpisode("measured", episode), Vocabulary(), None)
+    assert f'not asked for: items {item}: status "sold" -> "refunded"' in shown["reasons"]
 
 
 async def test_a_refund_above_the_limit_is_escalated_not_paid():

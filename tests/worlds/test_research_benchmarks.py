@@ -149,8 +149,17 @@ def test_a_file_that_is_laid_out_otherwise_is_one_line_that_says_how(tmp_path, n
     assert "\n" not in str(caught.value)
 
 
-def test_benchmarks_are_for_evaluation_only_and_reports_get_no_score(tmp_path):
+def test_questions_with_a_file_need_their_folder_and_are_left_out_without_one(tmp_path):
     options = {"benchmark": "gaia", "benchmark_file": str(write(tmp_path, "gaia"))}
+    with pytest.raises(InputError, match="has 0 such tasks of gaia; 1 were asked for"):
+        Research.generate("eval", 1, 0, ("en",), (), **options)
+    with pytest.raises(InputError, match=r"1 files of tasks are not in .*, such as 'a\.xlsx' of gaia-u-1"):
+        Research.generate("eval", 1, 0, ("en",), (), **options, files=str(tmp_path))
+
+
+def test_benchmarks_are_for_evaluation_only_and_reports_get_no_score(tmp_path):
+    (tmp_path / "a.xlsx").write_bytes(b"")
+    options = {"benchmark": "gaia", "benchmark_file": str(write(tmp_path, "gaia")), "files": str(tmp_path)}
     assert [task.id for task in Research.generate("eval", 1, 0, ("en",), (), **options)] == ["gaia-u-1"]
     with pytest.raises(InputError, match="benchmark = 'gaia' needs `benchmark_file`"):
         Research.generate("eval", 1, 0, ("en",), (), benchmark="gaia")

@@ -99,7 +99,8 @@ class Research(World):
         """The first `count` tasks of a published benchmark; without one, tasks about the offline site.
 
         Raises:
-            InputError: a benchmark is asked for training, a search server for tasks, or there are fewer tasks.
+            InputError: a benchmark is asked for training, a search server for tasks, a file of a task is missing, or
+                there are fewer tasks.
         """
         name, file = options.get("benchmark", ""), options.get("benchmark_file", "")
         if not name and options.get("provider", "offline") == "offline":
@@ -116,6 +117,7 @@ class Research(World):
             for task in load_benchmark(name, Path(file))
             if wanted & set(task.tags) and (not templates or task.template in templates)
         ]
+        fitting = _with_their_files(fitting, folder_of(options.get("files", "")))
         if len(fitting) < count:
             raise InputError(f"research: {file} has {len(fitting)} such tasks of {name}; {count} were asked for")
         return fitting[:count]
@@ -290,6 +292,17 @@ class Research(World):
             return text_of(name, file.read_bytes())
         except NoPage as error:
             raise ValueError(f"{name!r} {error}") from None
+
+
+def _with_their_files(tasks: Sequence[Task], folder: Path | None) -> list[Task]:
+    """Tasks whose files are there; without a folder, those that need none."""
+    if folder is None:
+        return [task for task in tasks if not task.setup["files"]]
+    lost = [(task.id, name) for task in tasks for name in task.setup["files"] if not (folder / name).is_file()]
+    if lost:
+        task, name = lost[0]
+        raise InputError(f"research: {len(lost)} files of tasks are not in {folder}, such as {name!r} of {task}")
+    return list(tasks)
 
 
 def _shown(page: Page, text: str) -> str:
