@@ -156,6 +156,20 @@ def test_an_audit_shows_both_texts_and_exits_with_1(recipe_file, tmp_path, capsy
     assert main(command) == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("corpus.parquet", b"PAR1\x00\x01", "corpus.parquet is no text in UTF-8: convert it to one of .txt"),
+        ("corpus.txt", "1 + 1?".encode("utf-16"), "corpus.txt is no text in UTF-8"),
+        ("corpus.jsonl", b"", "no text to search"),
+    ],
+)
+def test_an_audit_calls_nothing_clean_that_it_could_not_read(recipe_file, tmp_path, name, content, message, capsys):
+    (tmp_path / name).write_bytes(content)
+    assert main(["pool", "audit", str(recipe_file), str(tmp_path / name)]) == 2
+    assert message in capsys.readouterr().err
+
+
 def test_an_audit_opens_sealed_pools_and_says_so_in_their_log(recipe_file, tmp_path, sealed):
     (tmp_path / "notes.txt").write_text("1003 + 1?")
     assert main(["pool", "audit", str(recipe_file), str(tmp_path / "notes.txt")]) == 1

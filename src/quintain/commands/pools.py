@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.curation.contamination import Finding, Item
-from quintain.curation.items import read_items
+from quintain.curation.items import RECORDS, TEXT, read_items
 from quintain.curation.seal import seal
 from quintain.interface.errors import InputError
 from quintain.pipeline.auditing import Auditor
@@ -38,13 +38,18 @@ def audit_files(recipe_path: Path, files: Sequence[Path]) -> dict[str, Any]:
     """Searches files for the tasks of a recipe's evaluation pools; all of its pools if no stage evaluates.
 
     Raises:
-        InputError: a file is missing or is no JSON.
+        InputError: a file is missing, is no JSON or no text, or there is no text at all.
     """
     workshop = _workshop(recipe_path)
     auditor = Auditor(workshop)
     if workshop.recipe.cluster is not None:
         files = [path.resolve() for path in files]
     found = auditor.scan(auditor.scanner_of_opened_pools(), partial(_texts, files), keep=None)
+    if not found.items:  # nothing found in nothing would read as clean
+        names = ", ".join(map(str, files))
+        raise InputError(
+            f"{names}: no text to search; of a folder files are read that end in {', '.join(TEXT + RECORDS)}"
+        )
     return {
         "items": found.items,
         "megabytes": found.megabytes,

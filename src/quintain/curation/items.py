@@ -28,7 +28,7 @@ def read_items(path: Path, kinds: tuple[str, ...] = TEXT + RECORDS) -> Iterator[
         kinds: endings of the files of a folder that are read; a file that is named itself is always read.
 
     Raises:
-        InputError: there is no such file or folder, or a line is no JSON.
+        InputError: there is no such file or folder, a line is no JSON, or a file holds something else than text.
     """
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
@@ -82,6 +82,9 @@ def _whole(file: Path) -> Iterator[Item]:
 
 
 def _blocks(file: Path) -> Iterator[Item]:
+    with file.open("rb") as raw:
+        if b"\0" in raw.read(BLOCK):
+            raise InputError(f"{file} is no text in UTF-8: convert it to one of {', '.join(TEXT + RECORDS)}")
     with file.open(encoding="utf-8", errors="replace") as stream:
         begin, size, block = 1, 0, []
         for number, line in enumerate(stream, start=1):

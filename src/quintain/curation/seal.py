@@ -222,7 +222,7 @@ def _read(path: Path) -> dict[str, Any]:
     fits = isinstance(record, dict) and record.keys() == needed and record["format"] == FORMAT
     if not fits or not all(isinstance(record[name], str) for name in needed - {"manifest"}):
         raise InputError(f"{path} is no sealed pool of this version; `quintain pool seal` makes one")
-    return record
+    return dict(record)
 
 
 def _entry(purpose: Purpose, checkpoint: str, manifest: Manifest) -> Opening:
