@@ -72,7 +72,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-_UNDERSTOOD = {ast.Expr, ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Call}
+_UNDERSTOOD = {ast.Constant, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Call}
 """Syntax that is evaluated: no attributes, no subscripts, no text formatting."""
 
 
@@ -88,7 +88,7 @@ def calculate(expression: str) -> str:
     evaluator = simpleeval.SimpleEval(operators=_OPERATORS, functions=_FUNCTIONS, names={})
     evaluator.nodes = {kind: how for kind, how in evaluator.nodes.items() if kind in _UNDERSTOOD}
     try:
-        return shown(evaluator.eval(text))
+        return shown(evaluator.eval(text, ast.parse(text, mode="eval").body))  # simpleeval takes the first of several
     except (simpleeval.InvalidExpression, SyntaxError):
         reason = f"use numbers without separators, + - * / // % **, comparisons and {', '.join(_FUNCTIONS)}"
     except Exception as error:  # simpleeval passes on whatever an operator raises
