@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 from bfcl_gold import ROOM, counts
+from support.results import write_result
 
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.silent import SilentAgent
@@ -41,7 +42,6 @@ from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
-from quintain.pipeline.reporting import machine
 from quintain.worlds.agentdojo import AgentDojo
 from quintain.worlds.agentdojo.suites import VERSION, environment, suites
 from quintain.worlds.agentdojo.world import FOLLOWED
@@ -61,14 +61,12 @@ def main() -> None:
     result = {
         "agentdojo": metadata.version("agentdojo"),
         "benchmark": VERSION,
-        "machine": machine(),
         "user_tasks": user_tasks(),
         "attack": under_attack(options.pairs),
         "seconds": round(time.monotonic() - started, 1),
     }
     print(json.dumps(result, indent=1))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_result(options.out, result)
     sys.exit(bool(result["user_tasks"]["unexpected"] or result["attack"]["unexpected"]))
 
 

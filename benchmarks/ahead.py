@@ -10,7 +10,6 @@ python benchmarks/ahead.py --out ahead.json       # about 5 minutes
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from dataclasses import asdict
@@ -20,6 +19,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 from support.long_tail import EPISODES, MEDIAN, SPREAD, Run, make_model, play
+from support.results import write_result
 
 
 def main() -> None:
@@ -51,8 +51,7 @@ def main() -> None:
     for name in found:
         table.add_row(name, f"{idle[name]:.0%}", f"{rates[name]:.1f}")
     Console().print(table)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(options.out, result)
 
 
 if __name__ == "__main__":

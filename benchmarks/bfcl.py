@@ -15,13 +15,14 @@ rollout_engine.json has. So 10 to 25 minutes a model.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from support.results import write_result
 
 from quintain.commands.commands import evaluate
 from quintain.commands.pools import audit_files
@@ -30,7 +31,6 @@ from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.pipeline.comparison import read_evaluation
 from quintain.pipeline.lineage import trained_stage
-from quintain.pipeline.reporting import machine
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "bfcl.json"
@@ -48,8 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     result = measure(options.trained, options.stage, options.recipe, options.runs)
     show(result)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    write_result(options.out, result)
 
 
 def measure(run: Path, wanted: str | None, recipe: Path, runs: Path) -> dict[str, Any]:
@@ -65,7 +64,6 @@ def measure(run: Path, wanted: str | None, recipe: Path, runs: Path) -> dict[str
         episodes[name] = read_evaluation(folder / "eval").episodes
     return {
         "bfcl-eval": metadata.version("bfcl-eval"),
-        "machine": machine(),
         "before": models["before"],
         "after": f"{trained.name}/{stage}",
         "minutes": minutes,

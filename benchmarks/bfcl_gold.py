@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import sys
 import time
 from collections import Counter
@@ -21,6 +20,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from support.results import write_result
+
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.silent import SilentAgent
 from quintain.doctor.world import Script, without_last_call
@@ -28,7 +29,6 @@ from quintain.harness.isolated import end_idle
 from quintain.harness.loop import Harness
 from quintain.interface.episode import Budget, Episode
 from quintain.interface.errors import InputError
-from quintain.pipeline.reporting import machine
 from quintain.worlds.bfcl import MultiTurn, SingleTurn
 
 RESULTS = Path(__file__).parent / "results" / "bfcl_gold.json"
@@ -50,9 +50,8 @@ def main() -> None:
         worlds[world.name] = examine(world, options.tasks or count, options.concurrency)
         show(world.name, worlds[world.name])
     end_idle()
-    result = {"bfcl-eval": metadata.version("bfcl-eval"), "machine": machine(), "worlds": worlds}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    result = {"bfcl-eval": metadata.version("bfcl-eval"), "worlds": worlds}
+    write_result(options.out, result)
     sys.exit(any(one["unexpected"] for one in worlds.values()))
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 from support.long_tail import EPISODES, Run, make_model, play
+from support.results import write_result
 
 from quintain import Task
 from quintain.cluster.fleet import Fleet
@@ -112,8 +112,7 @@ def main() -> None:
     for name, runs in found.items():
         table.add_row(f"trainer idle, {name}", f"{median(one.trainer_idle for one in runs):.0%}")
     Console().print(table)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(options.out, result)
 
 
 if __name__ == "__main__":

@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
 import os
-import platform
 import statistics
 import sys
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+from support.results import write_result
 
 from quintain.worlds.code import Code, generate
 
@@ -99,10 +99,7 @@ def main() -> None:
     for name, values in rows.items():
         print(f"{name:12}{statistics.median(values):>10.1f}{min(values):>10.1f}{max(values):>10.1f}")
     if options.out is not None:
-        machine = {"cores": cores, "kernel": platform.release(), "python": platform.python_version()}
-        machine["load_1min"] = os.getloadavg()[0]
-        record = {"machine": machine, "episodes": options.episodes, "count": options.count, "rounds": rows}
-        options.out.write_text(json.dumps(record, indent=2) + "\n")
+        write_result(options.out, {"episodes": options.episodes, "count": options.count, "rounds": rows})
 
 
 if __name__ == "__main__":

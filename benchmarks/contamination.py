@@ -26,7 +26,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import json
 import random
 import re
 import subprocess
@@ -39,10 +38,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from support.results import write_result
+
 from quintain.curation.contamination import Item, Scanner, batches
 from quintain.curation.leak_index import LeakIndex
 from quintain.interface.tasks import Task
-from quintain.pipeline.reporting import machine
 from quintain.worlds.desk import Desk
 from quintain.worlds.desk.phrases import QUESTIONS
 from quintain.worlds.desk.tasks import generate
@@ -292,9 +292,7 @@ def main() -> None:
             rows[name] = measure(name, language, tasks, siblings, corpus, same_source)
             show(name, rows[name])
     if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        record = {"machine": machine(), "targets": TARGETS, "megabytes": options.megabytes, "pools": rows}
-        options.out.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        write_result(options.out, {"targets": TARGETS, "megabytes": options.megabytes, "pools": rows})
 
 
 if __name__ == "__main__":

@@ -10,12 +10,12 @@ python benchmarks/coverage.py --out benchmarks/results/coverage.json     # about
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import stats
+from support.results import write_result
 
 from quintain.evaluation.bootstrap import percentiles
 from quintain.evaluation.intervals import jackknife, logit_t
@@ -85,8 +85,7 @@ def main() -> None:
             rows.append({"difficulty": difficulty, "clusters": clusters, **found})
             print(f"{difficulty:<14} {clusters:>4} clusters", *(f"{name} {share:.3f}" for name, share in found.items()))
     result = {"samples": SAMPLES, "repeats": REPEATS, "bootstrapped": BOOTSTRAPPED, "draws": DRAWS, "coverage": rows}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(options.out, result)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import time
 from pathlib import Path
 
 import orjson
+from support.results import write_result
 
 from quintain.curation.config import CurationConfig
 from quintain.curation.curate import curate
@@ -28,7 +29,6 @@ from quintain.interface.generation import Generation
 from quintain.interface.messages import Action, Call, Observation, Turn, message
 from quintain.interface.reading import JOURNAL
 from quintain.interface.records import episode_records
-from quintain.pipeline.reporting import machine
 
 WORDS = [
     f"{first}{second}" for first in "bdfgklmnprst" for second in ("ar", "el", "in", "om", "ud", "ast", "ent", "ion")
@@ -119,11 +119,10 @@ def main() -> None:
         return
     half, whole = (run(count, options.folder) for count in (options.episodes // 2, options.episodes))
     growth = (whole["peak_mib"] - half["peak_mib"]) * 2**20 / (whole["episodes"] - half["episodes"])
-    result = {"sizes": [half, whole], "bytes_per_episode": growth, "machine": machine()}
-    text_ = json.dumps(result, indent=1)
-    print(text_)
+    result = {"sizes": [half, whole], "bytes_per_episode": growth}
+    print(json.dumps(result, indent=1))
     if options.out:
-        options.out.write_text(text_ + "\n", encoding="utf-8")
+        write_result(options.out, result)
 
 
 if __name__ == "__main__":

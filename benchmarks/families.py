@@ -6,34 +6,17 @@ python benchmarks/families.py --run runs/families --out result.json    # reads a
 
 from __future__ import annotations
 
-import argparse
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from support.finished_run import main
+
+from quintain.commands.commands import run
 
 RECIPE = Path(__file__).parents[1] / "recipes" / "families.toml"
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, default=None, help="a finished run of the recipe (default: run it now)")
-    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
-    options = parser.parse_args()
-    if options.run is not None:
-        result = read(options.run)
-    else:
-        from quintain.commands.commands import run
-
-        with tempfile.TemporaryDirectory() as scratch:
-            run(RECIPE, Path(scratch) / "run")
-            result = read(Path(scratch) / "run")
-    show(result)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def read(run: Path) -> dict[str, Any]:
@@ -72,4 +55,4 @@ def _figure(one: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, lambda folder: run(RECIPE, folder), read, show)

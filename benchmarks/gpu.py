@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
-import json
 import os
 import random
 import socket
@@ -36,6 +35,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
+from support.results import write_result
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from quintain.commands.shape import parameters, training_bytes
@@ -124,9 +124,8 @@ def main(arguments: list[str] | None = None) -> None:
             table.add_row(f"{shape} {part.__name__}", f"{row.tokens_per_second:,.0f}", share, memory, row.how)
     ranks.dismiss()
     Console().print(table)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
     result = {"device": name, "torch": torch.__version__, "peak_tflops": peak and peak / 1e12, "rows": rows}
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(options.out, result)
 
 
 def join_alone() -> None:

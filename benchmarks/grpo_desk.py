@@ -22,6 +22,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from support.results import write_result
 
 from quintain.evaluation.behaviour import cost_of
 from quintain.evaluation.intervals import Difference, paired_difference
@@ -54,8 +55,7 @@ def main() -> None:
             run_seed(options.runs / f"seed-{seed}", seed, start)
     result = read(options.runs, options.seeds)
     show(result)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(options.out, result)
 
 
 def run_start(folder: Path) -> Path:

@@ -23,7 +23,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
 import random
 import statistics
 import subprocess
@@ -33,6 +32,8 @@ import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from support.results import write_result
 
 from quintain.commands.commands import recipes_folder
 from quintain.interface.messages import message
@@ -334,16 +335,9 @@ def ratio(speed: Row) -> float:
 
 
 def report(options: argparse.Namespace, speed: Row, memory: list[Row]) -> Row:
-    machine = {
-        "cpus": len(os.sched_getaffinity(0)),
-        "threads": os.environ.get("OMP_NUM_THREADS", "default"),
-        "machine": platform.machine(),
-        "python": platform.python_version(),
-        "torch": metadata.version("torch"),
-        "load_1min": os.getloadavg()[0],
-    }
     shape = {key: getattr(options, key) for key in ("rounds", "groups", "group_size", "microbatch", "tune_peer")}
-    result = {"machine": machine, "shape": shape, "speed": speed, "memory": memory}
+    process = {"threads": os.environ.get("OMP_NUM_THREADS", "default"), "torch": metadata.version("torch")}
+    result = {**process, "shape": shape, "speed": speed, "memory": memory}
     return result | ({"ratio": ratio(speed), "targets": TARGETS} if "trl" in speed else {})
 
 
@@ -378,8 +372,7 @@ def main() -> None:
         memory = measure_memory(bench, sides) if options.part != "speed" else []
     show(options, speed, memory)
     if options.out is not None:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(report(options, speed, memory), indent=2) + "\n")
+        write_result(options.out, report(options, speed, memory))
 
 
 if __name__ == "__main__":

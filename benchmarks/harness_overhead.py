@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -23,6 +21,8 @@ import time
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+
+from support.results import write_result
 
 TURNS = 4  # three calls of a tool, then the answer
 TOOL = "price"
@@ -193,16 +193,7 @@ def main() -> None:
     table = {side: summary(found) for side, found in rows.items()}
     show(table)
     if options.out is not None:
-        machine = {
-            "cpus": os.cpu_count(),
-            "kernel": platform.release(),
-            "machine": platform.machine(),
-            "python": platform.python_version(),
-            "load_1min": os.getloadavg()[0],
-        }
-        report = {"machine": machine, "runs": options.runs, "turns": TURNS, "rows": table}
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(report, indent=2) + "\n")
+        write_result(options.out, {"runs": options.runs, "turns": TURNS, "rows": table})
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ for real and its error printed.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import tempfile
@@ -23,6 +22,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 from support.long_tail import EPISODES, MEDIAN, SPREAD, TOKENS, Fast, Run, make_model, play
+from support.results import write_result
 
 from quintain.commands.simulation import Latency, Shop, simulate
 
@@ -71,8 +71,7 @@ def main() -> None:
             *(f"{one['trainer_idle']:.0%}" for one in both),
         )
     Console().print(table)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(options.out, result)
 
 
 def calibrated(folder: Path, model: Path, steps: int) -> Shop:

@@ -10,8 +10,6 @@ unchanged model; their head also runs at loss positions only, so the difference 
 from __future__ import annotations
 
 import argparse
-import json
-import platform
 import random
 import statistics
 import time
@@ -21,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from support.results import write_result
 from torch.nn.utils.rnn import pad_sequence
 from transformers import AutoModelForCausalLM
 
@@ -161,8 +160,8 @@ def main() -> None:
     result = measure(model, SHAPES[options.shape], options.budget, options.rounds)
     print_table(options.shape, result)
     if options.out:
-        machine = {"threads": torch.get_num_threads(), "torch": torch.__version__, "processor": platform.processor()}
-        options.out.write_text(json.dumps({"machine": machine, **result}, indent=2) + "\n")
+        threads = {"threads": torch.get_num_threads(), "torch": torch.__version__}
+        write_result(options.out, {**threads, **result})
 
 
 if __name__ == "__main__":

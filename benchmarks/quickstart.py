@@ -6,31 +6,15 @@ python benchmarks/quickstart.py --run runs/quickstart --out result.json  # reads
 
 from __future__ import annotations
 
-import argparse
 import json
-import tempfile
 from pathlib import Path
 from typing import Any
 
+from support.finished_run import main
+
+from quintain.commands.commands import quickstart
+
 TARGETS = {"base": ("at most", 0.05), "practised": ("at least", 0.80), "minutes": ("at most", 20.0)}
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, default=None, help="a finished quickstart run (default: run it now)")
-    parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
-    options = parser.parse_args()
-    if options.run is not None:
-        result = read(options.run)
-    else:
-        from quintain.commands.commands import quickstart
-
-        with tempfile.TemporaryDirectory() as scratch:
-            quickstart(Path(scratch) / "run", None)
-            result = read(Path(scratch) / "run")
-    show(result)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 def read(run: Path) -> dict[str, Any]:
@@ -75,4 +59,4 @@ def show(result: dict[str, Any]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(__doc__, lambda folder: quickstart(folder, None), read, show)

@@ -10,15 +10,14 @@ Figures are medians over the runs, with the lowest and the highest.
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import sqlite3
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from support.results import write_result
 
 from quintain.worlds.orders import Orders, generate
 from quintain.worlds.rows import differences, open_copy
@@ -89,15 +88,7 @@ def main() -> None:
         figures = f"{one['median']:>14.3f}{one['lowest']:>8.3f}{one['highest']:>9.3f}"
         print(f"{row['megabytes']:>6.2f}{figures}{row['sql_text_ms']['median']:>13.1f}{row['ratio']:>8.0f}")
     if options.out is not None:
-        machine = {
-            "cpus": os.cpu_count(),
-            "machine": platform.machine(),
-            "python": platform.python_version(),
-            "sqlite": sqlite3.sqlite_version,
-            "load_1min": os.getloadavg()[0],
-        }
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps({"machine": machine, "runs": options.runs, "rows": rows}, indent=2) + "\n")
+        write_result(options.out, {"sqlite": sqlite3.sqlite_version, "runs": options.runs, "rows": rows})
 
 
 if __name__ == "__main__":

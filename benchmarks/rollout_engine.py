@@ -35,6 +35,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
+from support.results import write_result
 
 from quintain.inference.local import LocalEngine, Stats
 from quintain.inference.models import DEFAULT, load_model
@@ -323,7 +324,7 @@ def report(
             "roofline_share": bound / medians["quintain"],
             "vllm": "measured" if "vLLM" in medians else "not installed",
         }
-        out.write_text(json.dumps(figures, indent=2) + "\n")
+        write_result(out, figures)
 
 
 if __name__ == "__main__":

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import json
-import os
-import platform
 import statistics
 import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+
+from support.results import write_result
 
 from quintain.harness.sandbox import Bubblewrap, Program, Sandbox, Unconfined
 
@@ -91,14 +90,7 @@ async def main() -> None:
     for name, row in table.items():
         print(f"{name:30}{row['median_ms']:>10.1f}{row['low_ms']:>10.1f}{row['high_ms']:>10.1f}")
     if options.out is not None:
-        machine = {
-            "cpus": os.cpu_count(),
-            "kernel": platform.release(),
-            "machine": platform.machine(),
-            "python": platform.python_version(),
-            "load_1min": os.getloadavg()[0],
-        }
-        options.out.write_text(json.dumps({"machine": machine, "runs": options.runs, "rows": table}, indent=2) + "\n")
+        write_result(options.out, {"runs": options.runs, "rows": table})
 
 
 if __name__ == "__main__":

@@ -36,6 +36,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 from support.long_tail import make_model
+from support.results import write_result
 
 from quintain.harness.journal import read_records
 from quintain.training.rows import METRICS, read_rows
@@ -120,8 +121,7 @@ def main() -> None:
     table.add_row("memory", f"{samples[-1].mib:.0f} MiB, {slopes['mib']:+.1f} MiB an hour")
     table.add_row("file handles", f"{samples[-1].handles}, {slopes['handles']:+.1f} an hour")
     Console().print(table)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(result, indent=1) + "\n")
+    write_result(options.out, result)
     if not counts.reconciled:
         sys.exit(1)
 

@@ -9,14 +9,14 @@ busy machine leaves as they are. The files are in the page cache and byte code i
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+from support.results import write_result
 
 STARTS = {
     "python": ([sys.executable, "-c", "pass"], None),
@@ -48,9 +48,7 @@ def main() -> None:
     print(f"{'':<18}{'wall s':>9}{'processor s':>13}{'target s':>10}")
     for row in rows:
         print(f"{row['what']:<18}{row['wall_s']:>9.3f}{row['processor_s']:>13.3f}{row['target_s'] or '':>10}")
-    record = {"rows": rows, "runs": options.runs, "python": platform.python_version(), "machine": platform.machine()}
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+    write_result(options.out, {"rows": rows, "runs": options.runs})
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,8 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
+
+from support.results import write_result
 
 from quintain.endpoint.structured import Reply
 from quintain.interface.sample import SampleWriter
@@ -168,9 +169,7 @@ def main() -> None:
             f"{row['statements_per_second']:,.0f} statements/s, {row['excerpts_per_second']:,.0f} excerpts/s"
         )
     if options.out is not None:
-        report = {"load_1min": os.getloadavg()[0], "teacher": found | {"target": TARGET}, "memory": rows}
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(report, indent=2) + "\n")
+        write_result(options.out, {"teacher": found | {"target": TARGET}, "memory": rows})
 
 
 if __name__ == "__main__":

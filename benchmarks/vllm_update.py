@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from support.results import write_result
 
 from quintain.inference.models import DEFAULT, load_model
 from quintain.inference.probe import logprobs
@@ -77,8 +78,7 @@ def main() -> None:
     figures = {"model": given.model, "shaken": SHAKEN, "nats": found, "versions": versions}
     print(json.dumps(figures, indent=2))
     if given.out is not None:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        given.out.write_text(json.dumps(figures, indent=2) + "\n")
+        write_result(given.out, figures)
 
 
 if __name__ == "__main__":
