@@ -1,9 +1,7 @@
 """Intervals and paired tests that resample clusters."""
 
-import importlib.util
 import math
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,16 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from benchmark_scripts import load_benchmark
 from quintain.evaluation.intervals import jackknife, mean_interval, paired_difference, sign_flip_p
 from quintain.interface.errors import InputError
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
-# loaded by its path: there is a well-known package of the same name
-_spec = importlib.util.spec_from_file_location("interval_coverage", SCRIPT)
-assert _spec is not None
-assert _spec.loader is not None
-benchmark = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(benchmark)
+benchmark = load_benchmark("coverage")
 
 REPEATS = 6_000
 # Three standard errors of a coverage of 0.95 estimated from 6,000 repeats.

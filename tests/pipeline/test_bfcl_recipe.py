@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 import loopback
+from benchmark_scripts import load_benchmark
 from quintain.cli.main import main
 from quintain.commands.commands import recipes_folder, run
 from quintain.training.config import SUMMARY
@@ -107,10 +107,4 @@ def test_the_benchmark_prints_both_models_by_category(bfcl, recipe_file, tmp_pat
 
 def benchmark() -> Any:
     """The script, as a module."""
-    path = Path(__file__).parents[2] / "benchmarks" / "bfcl.py"
-    spec = importlib.util.spec_from_file_location("bfcl_benchmark", path)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    assert spec.loader is not None
-    spec.loader.exec_module(module)
-    return module
+    return load_benchmark("bfcl")

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+from benchmark_scripts import load_benchmark
 
 
 @pytest.fixture
-def soak(monkeypatch: pytest.MonkeyPatch) -> Any:
+def soak() -> Any:
     """The script, as a module."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
-    spec = importlib.util.spec_from_file_location("soak_benchmark", BENCHMARKS / "soak.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, spec.name, module)  # where its dataclasses look
-    spec.loader.exec_module(module)
-    return module
+    return load_benchmark("soak")
 
 
 def test_a_finished_step_and_one_under_way_reconcile(soak):

@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import sys
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from benchmark_scripts import load_benchmark
 
-@cache
+
 def benchmark() -> Any:
     """The script, as a module."""
-    path = Path(__file__).parents[2] / "benchmarks" / "gpu.py"
-    spec = importlib.util.spec_from_file_location("gpu_benchmark", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # where its dataclasses look
-    spec.loader.exec_module(module)
-    return module
+    return load_benchmark("gpu")
 
 
 def test_a_tiny_shape_is_trained_and_decoded(tmp_path, monkeypatch):

@@ -13,8 +13,11 @@ from quintain.harness.sandbox.seccomp import seccomp_filter
 from quintain.harness.sandbox.session import Session, StartError
 from quintain.harness.sandbox.warm import WarmSandbox
 
-_CAPABILITIES = ("SETUID", "SETGID", "KILL", "SYS_PTRACE")  # of the warden; programs hold none
-_CLI_ENVIRONMENT = ("PATH", "HOME", "XDG_RUNTIME_DIR", "DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST")
+_CAPABILITIES = ("SETUID", "SETGID", "KILL", "SYS_PTRACE", "CHOWN")  # of the warden; programs hold none
+_CLI_ENVIRONMENT = (
+    *("PATH", "HOME", "XDG_RUNTIME_DIR"),
+    *("DOCKER_HOST", "DOCKER_CONTEXT", "CONTAINER_HOST", "CONTAINERS_CONF"),
+)
 
 
 class Container(WarmSandbox):
@@ -56,7 +59,7 @@ class Container(WarmSandbox):
 
     def arguments(self) -> tuple[str, ...]:
         """The command line that starts the container, up to and including the interpreter."""
-        scratch = f"{SCRATCH}:rw,nosuid,nodev,size={self._scratch_bytes},mode=0700,uid={self._uid},gid={self._uid}"
+        scratch = f"{SCRATCH}:rw,nosuid,nodev,size={self._scratch_bytes},mode=0700"  # its owner podman can't be told
         environment = {"HOME": SCRATCH, "TMPDIR": SCRATCH, "LANG": "C.UTF-8", **thread_limits()}
         return (
             *(self._engine, "run", "--rm", "--interactive", "--pull", "never", "--name", self._name),

@@ -84,7 +84,7 @@ def end_user(uid: int) -> None:
 
 
 def prepare(settings: dict[str, Any]) -> None:
-    """Mounts the scratch folder."""
+    """Makes the scratch folder, or where a container brings it, the programs' own."""
     sys.path[:] = settings["path"] or sys.path
     builtins.exit = builtins.quit = sys.exit  # type: ignore[assignment]  # `site` is skipped, programs use them
     if settings["confined"]:
@@ -97,6 +97,8 @@ def prepare(settings: dict[str, Any]) -> None:
         options = f"size={size},nr_inodes={256 + size // 8192},mode=0700,{owner}"
         scratch = settings["scratch"].encode()
         check(libc.mount(b"tmpfs", scratch, b"tmpfs", MS_NOSUID | MS_NODEV, options.encode()), "mount scratch")
+    elif settings["switch_user"]:
+        os.chown(settings["scratch"], settings["uid"], settings["uid"])
 
 
 def warm_up(settings: dict[str, Any]) -> str:
