@@ -136,6 +136,13 @@ def test_an_evaluation_whose_server_was_never_there_has_no_scored_episode(many, 
     assert "no finished evaluation" in capsys.readouterr().err
 
 
+def test_half_a_character_in_an_answer_breaks_neither_the_run_nor_its_export(recipe_file, tmp_path):
+    with loopback.serve(lambda request: {"content": "12\ud83d"}) as server:
+        assert evaluate(recipe_file, tmp_path / "run", server.url) == 0
+    assert "12?" in (tmp_path / "run" / "eval" / "sheet.md").read_text(encoding="utf-8")
+    assert main(["export", str(tmp_path / "run"), "--format", "inspect", "--out", str(tmp_path / "logs")]) == 0
+
+
 def test_a_pool_with_a_task_that_nothing_can_verify_is_not_measured(many, tmp_path, capsys):
     (many.parent / "mine.jsonl").write_text('{"id": "a", "world": "counter", "prompt": "1 + 1?"}\n')
     many.write_text(many.read_text().replace('split = "eval"\ncount = 40', 'file = "mine.jsonl"'))

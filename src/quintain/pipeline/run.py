@@ -304,6 +304,6 @@ def write_json(path: Path, value: Any) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a text file in one step, on disk when it returns."""
+    """Writes a text file in one step, on disk when it returns; half characters, which a model may send, become `?`."""
     with replacing(path) as file:
-        file.write(text.encode("utf-8"))
+        file.write(text.encode("utf-8", "replace"))
