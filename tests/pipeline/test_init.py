@@ -7,6 +7,7 @@ import re
 import shlex
 import sys
 import threading
+from collections import Counter
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -14,17 +15,21 @@ from pathlib import Path
 import pytest
 
 from quintain.cli.main import main
-from quintain.commands.init.project import Draft, Names, split
+from quintain.commands.commands import scaled
+from quintain.commands.init.documents import document_tasks
+from quintain.commands.init.project import MEASURED, Draft, Names, split
 from quintain.commands.init.sources import from_openapi
 from quintain.commands.init.tools import tool_tasks
 from quintain.commands.init.values import argument_sets
 from quintain.commands.pools import audit_files
 from quintain.interface.errors import InputError
-from quintain.interface.tasks import Task, load_tasks
+from quintain.interface.tasks import load_tasks
 from quintain.interface.tools import Tool
+from quintain.recipe import load_recipe
 from quintain.worlds.bridges import session
 from quintain.worlds.bridges.mcp import MCPWorld
 from quintain.worlds.bridges.openapi import OpenAPIWorld
+from quintain.worlds.desk.collection import Collection, Document
 from recipe_edits import edit
 
 ROOT = Path(__file__).parents[2]
@@ -161,7 +166,7 @@ def test_a_world_of_your_own(here, model_folder, capsys):
     assert sorted(path.name for path in Path("my-shop").iterdir()) == [
         "README.md", "eval.jsonl", "my_shop_world.py", "recipe.toml", "train.jsonl",
     ]  # fmt: skip
-    assert len(load_tasks(Path("my-shop/eval.jsonl"))) == 10
+    assert len(load_tasks(Path("my-shop/eval.jsonl"))) == 3 * 7
     assert audit_files(Path("my-shop/recipe.toml"), [Path("my-shop/train.jsonl")])["tasks"] == {}, "nothing given away"
     passes_doctor_and_trains(Path("my-shop"), model_folder, capsys)
 
@@ -300,10 +305,40 @@ def test_names_of_a_project():
     assert Names.of("my-Shop_2") == Names("my-Shop_2", "my_shop_2_world", "MyShop2")
 
 
-def test_few_clusters_are_split_within():
-    tasks = [Task(str(number), "w", "?", cluster="one") for number in range(30)]
-    learnt, measured = split(Draft("own", tasks, "", by_cluster=True))
-    assert (len(learnt), len(measured)) == (20, 10)
+def test_a_third_of_the_documents_measures_equally_many_tasks_of_each():
+    documents = [Document(f"Boat{number}", f"Built in {1900 + number}.\nPrice: {number}00.") for number in range(24)]
+    learnt, held_out = document_tasks("w", Collection(documents, "boats"), 1)
+    assert len({task.cluster for task in held_out}) == 8
+    contents = [{one for task in tasks for one in task.setup["documents"]} for tasks in (learnt, held_out)]
+    assert contents[0].isdisjoint(contents[1])
+    _, measured = split(Draft("documents", learnt, "", held_out=held_out))
+    assert 30 <= len(measured) <= MEASURED
+    assert len(set(Counter(task.cluster for task in measured).values())) == 1
+
+
+def test_a_single_document_is_split_within():
+    text = "\n".join(
+        f"The {side} room was opened in 19{place}7." for place, side in enumerate(("east", "west", "north"))
+    )
+    learnt, held_out = document_tasks("w", Collection([Document("House", text)], "houses"), 1)
+    assert (len(learnt), held_out) == (3, [])
+    learnt, measured = split(Draft("documents", learnt, ""))
+    assert (len(learnt), len(measured)) == (2, 1)
+
+
+def test_few_documents_are_said_to_tell_little_and_what_a_run_takes_is_said(here, capsys):
+    assert main(["init", "handbook", "--from-docs", "documents", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    counts, outlook, advice = result["lines"]
+    assert f"{result['evaluated']} tasks to measure by about 2 of 6 documents" in counts
+    # two clusters, both perfect: Clopper-Pearson's lower end is 0.025 ** (1 / 2)
+    assert "pass@1 would read 1.000 [0.158, 1.000]; 2 of 6 documents tell little" in outlook
+    assert f"at most about {result['minutes']} minutes" in advice
+    recipe = load_recipe(Path("handbook/recipe.toml"))
+    assert [(one.measure, one.at_most) for one in recipe.targets] == [("minutes", result["minutes"])]
+    trained = scaled(recipe, 0.5).stages[2].train
+    assert (trained.seconds, trained.checkpoint_seconds) == (300, 60)
+    assert f"at most about {result['minutes']} minutes" in Path("handbook/README.md").read_text()
 
 
 def test_made_up_arguments_fit_the_schema_also_where_it_holds_itself():

@@ -16,6 +16,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from quintain.commands.init.project import MEASURED
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
@@ -27,7 +28,7 @@ from quintain.synthesis.offline.questions import write_questions
 from quintain.synthesis.questions import MadeQuestion
 from quintain.synthesis.statements import Statement, statements
 from quintain.worlds.answers import wrong
-from quintain.worlds.desk.collection import Collection
+from quintain.worlds.desk.collection import Collection, Document
 
 STYLES = ("factual", "multi_hop", "numerical", "comparison")
 ROUNDS = 4
@@ -35,7 +36,7 @@ ROUNDS = 4
 GAPS = 3
 """Most gaps of one document."""
 MOST = 400
-"""Most tasks."""
+"""Most tasks to learn from."""
 PAGES = 3
 """What a task asks for stands on one of a document's first pages."""
 GAP = "___"
@@ -52,8 +53,8 @@ _ASKED = {
 Plan = list[list[list[Any]]]
 
 
-def document_tasks(world: str, collection: Collection, seed: int) -> list[Task]:
-    """At most `MOST` tasks whose plans lead to their answers.
+def document_tasks(world: str, collection: Collection, seed: int) -> tuple[list[Task], list[Task]]:
+    """At most `MOST` tasks to learn from, and tasks about documents that are held out; none where one side has none.
 
     Args:
         world: name of the world, a desk on this collection.
@@ -63,23 +64,33 @@ def document_tasks(world: str, collection: Collection, seed: int) -> list[Task]:
     Raises:
         InputError: no two tasks can be made.
     """
-    maker = _Maker(world, collection, random.Random(seed))
-    tasks = list({task.id: task for task in (*maker.questions(seed), *maker.gaps())}.values())
-    if len(tasks) < 2:
+    rng = random.Random(seed)
+    documents = rng.sample(collection.documents, len(collection))
+    held_out = documents[: min(round(len(documents) / 3), MEASURED)]
+    maker = _Maker(world, collection, rng)
+    learnt, measured = (maker.tasks(part, seed) for part in (documents[len(held_out) :], held_out))
+    if not (learnt and measured):
+        learnt, measured = maker.tasks(documents, seed), []
+    if len(learnt) + len(measured) < 2:
         raise InputError("the documents hold too little text to ask about; write your tasks by hand")
-    maker.rng.shuffle(tasks)
-    return tasks[:MOST]
+    return learnt[:MOST], measured
 
 
 class _Maker:
     def __init__(self, world: str, collection: Collection, rng: random.Random) -> None:
         self._world = world
         self._collection = collection
-        self.rng = rng
+        self._rng = rng
 
-    def questions(self, seed: int) -> Iterator[Task]:
+    def tasks(self, documents: Sequence[Document], seed: int) -> list[Task]:
+        """Tasks about these documents and no others, in random order."""
+        tasks = list({task.id: task for task in (*self._questions(documents, seed), *self._gaps(documents))}.values())
+        self._rng.shuffle(tasks)
+        return tasks
+
+    def _questions(self, documents: Sequence[Document], seed: int) -> Iterator[Task]:
         """The offline teacher's questions that can be answered by looking."""
-        sources = (Source(one.title, one.text, one.title) for one in self._collection.documents)
+        sources = (Source(one.title, one.text, one.title) for one in documents)
         with tempfile.TemporaryDirectory() as folder, closing(Memory(Path(folder) / "memory.sqlite")) as memory:
             memory.add(sources, Counter())
             for language in ("en", "zh"):
@@ -87,16 +98,16 @@ class _Maker:
                     for excerpt in memory.excerpts(language, seed + number):
                         yield from self._asked(excerpt)
 
-    def gaps(self) -> Iterator[Task]:
+    def _gaps(self, documents: Sequence[Document]) -> Iterator[Task]:
         """Sentences with a number or a word left out."""
-        for document in self._collection.documents:
+        for document in documents:
             said = list(statements(Source(document.title, document.text, document.title)))
             told = [one for one in said if not one.attribute]  # the others are asked for as they are
             found = [task for one in told if (task := self._gap(one)) is not None]
-            yield from self.rng.sample(found, min(GAPS, len(found)))
+            yield from self._rng.sample(found, min(GAPS, len(found)))
 
     def _asked(self, excerpt: Excerpt) -> Iterator[Task]:
-        for made in write_questions(excerpt, STYLES, self.rng).questions:
+        for made in write_questions(excerpt, STYLES, self._rng).questions:
             if made.frame["form"] in _FORMS:
                 used = [excerpt.all[number - 1] for number in made.statements]
                 task = self._task(made.question, _answer(made, used), used, made.frame["form"])

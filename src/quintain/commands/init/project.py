@@ -4,21 +4,28 @@ from __future__ import annotations
 
 import json
 import keyword
+import math
 import random
 import re
 import tempfile
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from quintain.evaluation.intervals import FEW_CLUSTERS, mean_interval
 from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task, save_tasks
 
-MEASURED = 10
-"""Tasks to measure by."""
+MEASURED = 40
+"""Most tasks to measure by: a minute or two for a base model that babbles."""
 LEARNT = 200
 """Most tasks to learn from."""
+TRAINING_SECONDS = 600
+"""Training stops then, even if epochs are left."""
+MEASURING_SECONDS = 7
+"""What one task costs on 2 cores, played by the base model (about 5) and by the trained one, with starting both."""
 
 _FILES = Path(__file__).parent / "files"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
@@ -30,12 +37,13 @@ class Draft:
 
     Attributes:
         kind: which world file; `files/KIND_world.py.txt`.
-        tasks: in the order to be chosen from.
+        tasks: to learn from.
         about: what the project is, one sentence.
         words: what the world file's other placeholders stand for.
         options: the recipe's `[world.options]`.
         files: further files by name.
-        by_cluster: keep whole clusters on one side of training and measuring.
+        held_out: tasks to measure by, whose content no task to learn from has; if none, some of `tasks` are taken.
+        content: what the clusters of the tasks to measure by are, after their number.
         recipe: what the recipe's placeholders stand for, where not the default.
         improve: what a user would change first.
     """
@@ -46,7 +54,8 @@ class Draft:
     words: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
-    by_cluster: bool = False
+    held_out: Sequence[Task] = ()
+    content: str = ""
     recipe: Mapping[str, Any] = field(default_factory=dict)
     improve: str = ""
 
@@ -102,52 +111,62 @@ def write_project(path: Path, names: Names, draft: Draft, arguments: str) -> dic
         (made / f"{names.module}.py").write_text(_filled(f"{draft.kind}_world.py.txt", words), encoding="utf-8")
         save_tasks(made / "train.jsonl", learnt)
         save_tasks(made / "eval.jsonl", measured)
+        minutes = math.ceil((TRAINING_SECONDS + MEASURING_SECONDS * len(measured)) / 60)
+        counts = {"trained": len(learnt), "evaluated": len(measured), "minutes": minutes}
+        words |= counts
+        outlook = _outlook(measured, draft.content)
         settings = {"concurrency": 8, "dialect": "hermes-compact", "turns": 6, "call_seconds": 10, **draft.recipe}
-        recipe = _filled("recipe.toml", words | settings | {"options": _options(draft.options)})
-        (made / "recipe.toml").write_text(recipe, encoding="utf-8")
-        said = {"about": draft.about, "arguments": arguments, "next": draft.improve}
-        counts = {"trained": len(learnt), "evaluated": len(measured)}
-        (made / "README.md").write_text(_filled("README.md", words | said | counts), encoding="utf-8")
+        settings |= {"options": _options(draft.options), "seconds": TRAINING_SECONDS}
+        (made / "recipe.toml").write_text(_filled("recipe.toml", words | settings), encoding="utf-8")
+        said = {"about": draft.about, "arguments": arguments, "next": draft.improve, "outlook": outlook}
+        (made / "README.md").write_text(_filled("README.md", words | said), encoding="utf-8")
         for name, text in draft.files.items():
             (made / name).write_text(text, encoding="utf-8")
         made.rename(path)
+    about = f" about {len({task.cluster for task in measured})} {draft.content}" if draft.content else ""
     lines = [
-        f"{path}: {len(measured)} tasks to measure by, {len(learnt)} to learn from",
-        f"next: cd {path}, then `quintain doctor recipe.toml` and `quintain run recipe.toml`; README.md says more",
+        f"{path}: {len(measured)} tasks to measure by{about}, {len(learnt)} to learn from",
+        outlook,
+        f"next: cd {path}, then `quintain doctor recipe.toml` and `quintain run recipe.toml`, at most about {minutes} "
+        "minutes on 2 cores; README.md says more",
     ]
     return {"project": str(path), **counts, "lines": lines}
 
 
 def split(draft: Draft) -> tuple[list[Task], list[Task]]:
-    """Tasks to learn from, and tasks to measure by.
-
-    Where clusters count and there are enough, no measured task shares a document with one that is learnt from.
-    """
+    """Tasks to learn from, and tasks to measure by: those held out, or a third of all."""
     tasks = list(draft.tasks)
     random.Random(len(tasks)).shuffle(tasks)
+    if draft.held_out:
+        return tasks[:LEARNT], _evenly(draft.held_out)
     wanted = min(MEASURED, max(1, len(tasks) // 3))
-    if draft.by_cluster:
-        learnt, measured = _apart(tasks, wanted)
-        if learnt and len(measured) == wanted:
-            return learnt[:LEARNT], measured
     return tasks[wanted:][:LEARNT], tasks[:wanted]
 
 
-def _apart(tasks: list[Task], wanted: int) -> tuple[list[Task], list[Task]]:
-    """Contents are set apart one by one, at most half of them, until `wanted` tasks are about nothing else."""
-    contents = list(dict.fromkeys(one for task in tasks for one in sorted(_contents(task))))
-    kept: set[str] = set()
-    measured: list[Task] = []
-    for one in contents[: len(contents) // 2]:
-        kept.add(one)
-        measured = [task for task in tasks if _contents(task) <= kept]
-        if len(measured) >= wanted:
+def _evenly(tasks: Sequence[Task]) -> list[Task]:
+    """At most `MEASURED` tasks, equally many of each cluster if that gives half of them: equal clusters tell most."""
+    enough = min(MEASURED, len(tasks)) / 2
+    seen: Counter[str] = Counter()
+    rounds: dict[int, list[Task]] = {}
+    for task in tasks:
+        rounds.setdefault(seen[task.cluster], []).append(task)
+        seen[task.cluster] += 1
+    chosen: list[Task] = rounds[0][:MEASURED]
+    for number in range(1, len(rounds)):
+        unequal = len(rounds[number]) < len(seen)
+        if len(chosen) + len(rounds[number]) > MEASURED or (unequal and len(chosen) >= enough):
             break
-    return [task for task in tasks if not _contents(task) & kept], measured[:wanted]
+        chosen += rounds[number]
+    return chosen
 
 
-def _contents(task: Task) -> set[str]:
-    return {task.cluster, *task.setup.get("documents", ())}
+def _outlook(measured: Sequence[Task], content: str) -> str:
+    """What the tasks can show, in one line: the interval of a perfect score, and whether that is too little."""
+    clusters = [task.cluster for task in measured]
+    best = mean_interval([1.0] * len(clusters), clusters)
+    text = f"if every one succeeded, pass@1 would read {best.value:.3f} [{best.low:.3f}, {best.high:.3f}]"
+    few = f"; {best.clusters} {content or 'tasks'} tell little: give more, and run init again"
+    return text + (few if best.clusters < FEW_CLUSTERS else "")
 
 
 def _filled(name: str, words: Mapping[str, Any]) -> str:

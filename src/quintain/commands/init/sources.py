@@ -9,6 +9,7 @@ import random
 import shlex
 import sys
 from collections.abc import Callable
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +38,15 @@ _OWN_TASKS = (
 def own(path: Path) -> dict[str, Any]:
     """A project whose world, a small shop, the user replaces."""
     names = free_place(path)
+    shops = [_shop(names.folder, number, place) for number, place in enumerate(_PLACES)]
+    held_out = shops[::3]
     draft = Draft(
         "own",
-        [task for number, place in enumerate(_PLACES) for task in _shop(names.folder, number, place)],
+        [task for shop in shops if shop not in held_out for task in shop],
         "A world of your own: a shop's price list, to be replaced.",
         improve="Change the world's tools and its rule, then write tasks to match: one JSON object a line.",
-        by_cluster=True,
+        held_out=list(chain.from_iterable(held_out)),
+        content="shops",
     )
     return write_project(path, names, draft, str(path))
 
@@ -149,12 +153,14 @@ def from_docs(path: Path, folder: Path) -> dict[str, Any]:
 
     names = free_place(path)
     collection = read_collection(folder)
+    learnt, held_out = document_tasks(names.folder, collection, SEED)
     draft = Draft(
         "documents",
-        document_tasks(names.folder, collection, SEED),
+        learnt,
         f"Questions about the {len(collection)} documents of `{folder}`.",
         words={"source": os.path.relpath(folder.absolute(), path.absolute())},
-        by_cluster=True,
+        held_out=held_out,
+        content=f"of {len(collection)} documents" + ("" if held_out else ", which are learnt from too"),
         recipe={"dialect": "lines", "turns": 14},  # a small model copies names best in running text
         improve="Add questions as your users ask them: a `prompt`, the `answer`, and in `setup` the `documents` that "
         "must be opened; what is there already shows how.",
