@@ -56,7 +56,7 @@ def trouble():
         case "dies":
             print("no memory left", file=sys.stderr, flush=True)
             os._exit(3)
-        case "dies at the second start" if started == 2:
+        case "dies at the first start" if started == 1:
             os._exit(3)
         case "never answers a call":
             time.sleep(600)

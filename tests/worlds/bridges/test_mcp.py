@@ -97,16 +97,26 @@ def test_episodes_of_a_stateless_server_share_one(tmp_path):
     world = strange("well", starts, stateless=True)
     assert observations(play(world, call("count"))) == [("1", "")]
     assert observations(play(world, call("count"))) == [("2", "")]
-    assert len(starts.read_text()) == 2  # one to list the tools, one for all episodes
+    assert len(starts.read_text()) == 1
+
+
+def test_a_session_in_which_only_read_only_tools_were_called_goes_on_to_the_next_episode(tmp_path):
+    starts = tmp_path / "starts"
+    world = strange("well", starts)
+    for _ in range(3):
+        assert observations(play(world, call("add", a=2, b=3))) == [('{"sum": 5}', "")]
+    assert len(starts.read_text()) == 1
+    for _ in range(2):
+        assert observations(play(world, call("count"), call("count"))) == [("1", ""), ("2", "")]
+    assert len(starts.read_text()) == 2, "the first to count had the session that was as new"
 
 
 def test_a_server_that_dies_is_started_again_and_the_calls_so_far_are_made_again(tmp_path):
-    # the first start lists the tools, so the episode's is the second: "dies once" counts from there
     starts = tmp_path / "starts"
-    world = strange("dies at the second start", starts)
+    world = strange("dies at the first start", starts)
     episode = play(world, call("count"), call("count"), call("trouble"), call("count"))
     assert observations(episode) == [("1", ""), ("2", ""), ("all is well", ""), ("3", "")]
-    assert len(starts.read_text()) == 3
+    assert len(starts.read_text()) == 2
 
 
 def test_a_server_that_dies_of_the_same_call_again_is_the_agents_doing():
@@ -196,8 +206,10 @@ def test_without_the_sdk_one_line_says_what_to_install(monkeypatch):
 
 
 def test_tools_that_change_between_lists_stop_the_run_in_words(tmp_path):
+    world = strange("changes", tmp_path / "starts")
+    play(world, call("count"))
     with pytest.raises(InterfaceDrift, match="lists other tools than when this run began: extra: tool added"):
-        play(strange("changes", tmp_path / "starts"))
+        play(world)
 
 
 def test_no_secret_stands_in_a_recipe(monkeypatch):

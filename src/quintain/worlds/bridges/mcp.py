@@ -25,8 +25,9 @@ _WRAPPED = "result"
 class MCPWorld(BridgedWorld):
     """The tools of one MCP server; tasks come from a file and are judged as `BridgedWorld` says.
 
-    Every episode has a session of its own, and so a process of its own where the server is a command. A session begins
-    with the texts of the task's `setup["files"]` in a scratch folder, which `{scratch}` stands for in `args` and `env`.
+    Every episode has a session of its own, and so a process of its own where the server is a command; one in which only
+    tools declared read-only were called is as new, and goes on to another episode. A session begins with the texts of
+    the task's `setup["files"]` in a scratch folder, which `{scratch}` stands for in `args` and `env`.
     After a time-out or an infra error a new session takes its place, in which the calls so far are made again.
 
     Args:
@@ -68,6 +69,7 @@ class MCPWorld(BridgedWorld):
         self._seconds = seconds
         self._stateless = stateless
         self._session: Session | None = None
+        self._as_new = False
 
     @classmethod
     def shared(cls, **options: Any) -> _Server:
@@ -94,8 +96,9 @@ class MCPWorld(BridgedWorld):
             InfraError: the server does not come up.
             InterfaceDrift: it lists other tools than before.
         """
-        opened = self._server.kept() if self._stateless else self._server.opened(task.setup.get("files", {}))
-        self._session = await opened
+        files = task.setup.get("files", {})
+        self._session = await (self._server.kept() if self._stateless else self._server.opened(files))
+        self._as_new = not files
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> Any:
         """Calls a tool, also from a `reset` or `verify` of your own; returns its result as JSON.
@@ -106,6 +109,7 @@ class MCPWorld(BridgedWorld):
             ResultError: the result is not what the tool declares, or no text.
         """
         assert self._session is not None, "reset() opens the session"
+        self._as_new &= tool in self._server.read_only
         try:
             result = await self._session.call(tool, arguments, self._seconds)
         except InfraError:
@@ -117,8 +121,12 @@ class MCPWorld(BridgedWorld):
         return await self.call(tool, arguments)
 
     def close(self) -> None:
-        """Ends the session."""
-        self.abandon()
+        """Ends the session, or leaves it to the next episode where nothing can have changed in it."""
+        if self._session is not None and self._as_new and not self._stateless:
+            self._server.put_back(self._session)
+        else:
+            self.abandon()
+        self._session = None
 
     def abandon(self) -> None:
         """Ends the session, unless all episodes share it."""
@@ -137,18 +145,23 @@ class _Server:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._session: Session | None = None
+        self._idle: list[Session] = []
         self._opening = asyncio.Lock()
         self.listing = at_once(self._look())
         self.toolset = _toolset(self.listing, str(address))
+        self.read_only = {one.name for one in self.toolset if one.read_only}
         self.wrapped = {one.name for one in self.listing.tools if one.output_schema and _wraps(one.output_schema)}
 
     async def _look(self) -> Listing:
         try:
             session = await Session.open(self._address)
             try:
-                return await session.listing()
-            finally:
+                listing = await session.listing()
+            except BaseException:
                 session.close()
+                raise
+            self.put_back(session)
+            return listing
         except ToolFailed as error:
             raise InputError(f"MCP server {self._address} does not list its tools: {error}") from None
         except (InfraError, ResultError) as error:
@@ -165,11 +178,13 @@ class _Server:
             return self._session
 
     async def opened(self, files: Mapping[str, str]) -> Session:
-        """A new session.
+        """A session in which nothing has happened: an idle one where the task brings no files, or a new one.
 
         Raises:
             InterfaceDrift: it lists other tools than the first one.
         """
+        if self._idle and not files:
+            return self._idle.pop()
         session = await Session.open(self._address, files)
         try:
             tools = _toolset(await session.listing(), str(self._address))
@@ -183,9 +198,18 @@ class _Server:
             raise InterfaceDrift(f"MCP server {self._address} lists other tools than when this run began: {changes}")
         return session
 
+    def put_back(self, session: Session) -> None:
+        """Keeps a session as new for the next episode; one over HTTP, which costs no process and may expire, ends."""
+        if self._address.command:
+            self._idle.append(session)
+        else:
+            session.close()
+
     def drop(self, session: Session) -> None:
-        """Forgets a session that broke."""
-        session.close()
+        """Forgets a session that broke, and idle ones, which may have ended meanwhile."""
+        for one in (session, *self._idle):
+            one.close()
+        self._idle.clear()
         if self._session is session:
             self._session = None
 
