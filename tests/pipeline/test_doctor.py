@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from quintain.cli.main import main
 from quintain.doctor.doctor import examine, some_tasks
+from quintain.doctor.world import EPISODES, WorldExam
+from quintain.harness.loop import Harness
 from quintain.interface.tasks import Task
 
 
@@ -148,6 +151,31 @@ def test_the_exit_code_is_1_on_a_failure_and_0_without(recipe_file, capsys):
     seen = capsys.readouterr()
     assert "checks fail: mend them before you train or measure" in seen.out
     assert len(seen.out.splitlines()) <= 25, "one screen"
+
+
+def test_a_world_whose_episodes_take_long_is_examined_on_fewer_tasks(doctor, monkeypatch):
+    monkeypatch.setattr("quintain.doctor.doctor.os.cpu_count", lambda: 2)
+    monkeypatch.setattr("quintain.doctor.world.WorldExam.seconds", lambda self: 1.5)
+    found = doctor()
+    # 60 s on 2 cores hold 80 episodes of 1.5 s: 13 each of 6 tasks, 3 of either pool
+    assert found["time of an episode"][0] == "warn"
+    assert found["time of an episode"][1].startswith("1.5 s; tasks examined of each pool: 3, not 8")
+    assert found["gold passes"] == ("ok", "6 of 6 reference solutions succeed")
+
+
+def test_all_checks_play_as_many_episodes_of_a_task_as_is_counted_on(recipe_file, monkeypatch):
+    played = []
+    rollout = Harness.rollout
+
+    async def counted(self, tasks, agent, **more):
+        episodes = await rollout(self, tasks, agent, **more)
+        played.extend(one.task_id for one in episodes)
+        return episodes
+
+    monkeypatch.setattr(Harness, "rollout", counted)
+    monkeypatch.setattr(WorldExam, "seconds", lambda self: 0.01)
+    examine(recipe_file)
+    assert set(Counter(played).values()) == {EPISODES}
 
 
 def test_tasks_of_every_template_are_examined_before_a_second_of_any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -12,7 +13,7 @@ from typing import Any
 
 from quintain.agents.model import ModelAgent
 from quintain.doctor.model import ModelExam, groups_vary, least_minutes, memory
-from quintain.doctor.world import Finding, WorldExam
+from quintain.doctor.world import EPISODES, Finding, WorldExam
 from quintain.harness.sandbox import Bubblewrap, Program
 from quintain.harness.sandbox.mechanism import CannotConfine
 from quintain.inference.models import inspect_model
@@ -27,6 +28,8 @@ from quintain.recipe import GRPOStage, Recipe, load_recipe
 
 TASKS = 8
 """Tasks of each world examined of each pool, one of every template first."""
+SECONDS = 60.0
+"""A world whose episodes take long gives fewer tasks, so that its checks take about this long together."""
 
 _ESCAPES = """
 import os, socket
@@ -80,8 +83,8 @@ class _Doctor:
         # a sealed pool stays shut: its log counts every opening
         open_pools = [name for name, pool in self._recipe.pools.items() if pool.sealed is None]
         pairs = [(workshop.pool(name), world) for name in open_pools for world in workshop.worlds]
-        tasks = [task for pool, world in pairs for task in some_tasks([one for one in pool if one.world == world])]
-        self._tasks = list({task.id: task for task in tasks}.values())
+        self._pools = [[task for task in pool if task.world == world] for pool, world in pairs]
+        self._tasks = self._first(TASKS)
 
     def checks(self) -> Iterator[Check]:
         """All checks, in an order in which the first failure is the one to look at."""
@@ -92,12 +95,16 @@ class _Doctor:
         solution = self._workshop.solution
         solved = [task for task in self._tasks if has_solution(solution, task)]
         if solved:
-            yield from self._examine_world(WorldExam(self._workshop.harness, solution, solved), solved)
+            yield self._check("time of an episode", partial(self._choose, solved))
+            solved = [task for task in self._tasks if has_solution(solution, task)]
+            exam = WorldExam(self._workshop.harness, solution, solved)
+            yield from self._examine_world(exam, solved)
         else:
             yield Check(
                 "gold passes", "skip", "no task has a reference solution (`solution()`): verdicts are not examined"
             )
-        exam = WorldExam(self._workshop.harness, solution, self._tasks)
+        if len(solved) < len(self._tasks):
+            exam = WorldExam(self._workshop.harness, solution, self._tasks)
         yield self._check("sandbox confines", self._confines)
         yield self._check("silent fails", exam.silence_fails)
         yield self._check("random fails", exam.chance_fails)
@@ -133,6 +140,22 @@ class _Doctor:
         for stage in self._recipe.stages:
             if stage.kind == "grpo":
                 yield self._check(f"groups of {stage.name} vary", partial(self._groups, stage))
+
+    def _first(self, most: int) -> list[Task]:
+        return list({task.id: task for pool in self._pools for task in some_tasks(pool, most)}.values())
+
+    def _choose(self, solved: list[Task]) -> Finding:
+        """Takes fewer tasks of every pool where the checks would take longer than `SECONDS`."""
+        probes = list({task.world: task for task in reversed(solved)}.values())
+        seconds = WorldExam(self._workshop.harness, self._workshop.solution, probes).seconds()
+        at_once = min(self._recipe.concurrency, os.cpu_count() or 1)
+        affordable = int(SECONDS * at_once / (EPISODES * seconds * len(self._pools)))
+        each = max(1, min(TASKS, affordable))
+        self._tasks = self._first(each)
+        text = f"{seconds:.2g} s; tasks examined of each pool: {each}"
+        if each == TASKS:
+            return Finding("ok", text)
+        return Finding("warn", f"{text}, not {TASKS}, with {EPISODES} episodes each, to end within a minute or two")
 
     def _check(self, name: str, work: Callable[[], Finding]) -> Check:
         """Runs one check; what breaks in it is its finding, so that the others are still seen."""
@@ -195,14 +218,14 @@ def has_solution(solution: Callable[[Task], Any], task: Task) -> bool:
     return True
 
 
-def some_tasks(tasks: list[Task]) -> list[Task]:
-    """`TASKS` tasks, one of every template before a second of any."""
+def some_tasks(tasks: list[Task], most: int = TASKS) -> list[Task]:
+    """At most `most` tasks, one of every template before a second of any."""
     seen: dict[str, int] = {}
     ranked = []
     for task in tasks:
         seen[task.template] = seen.get(task.template, 0) + 1
         ranked.append((seen[task.template], task))
-    return [task for _, task in sorted(ranked, key=lambda pair: pair[0])[:TASKS]]
+    return [task for _, task in sorted(ranked, key=lambda pair: pair[0])[:most]]
 
 
 async def _try_to_escape() -> str:

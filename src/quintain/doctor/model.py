@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from quintain.agents.model import ModelAgent
-from quintain.doctor.world import Finding
+from quintain.doctor.world import Finding, played
 from quintain.harness.loop import Harness
 from quintain.inference.models import ModelFacts
 from quintain.interface.dialects.base import Dialect
@@ -85,7 +84,7 @@ class ModelExam:
         self._dialect = dialect
         self._facts = facts
         agent = ModelAgent(GoldEngine(gold, dialect), dialect, Sampling(max_tokens=10**6), name="gold")
-        self.episodes = sorted(asyncio.run(harness.rollout(tasks, agent)), key=lambda episode: episode.id)
+        self.episodes = sorted(played(harness, tasks, agent), key=lambda episode: episode.id)
 
     @property
     def longest(self) -> int:
@@ -221,7 +220,7 @@ def _operations_per_second() -> float:
 def groups_vary(harness: Harness, stage: GRPOStage, agent: ModelAgent, tasks: Sequence[Task]) -> Finding:
     """Groups of a GRPO stage's start model hold successes and failures: otherwise there is nothing to learn."""
     few = tasks[:_PROBED_TASKS]
-    episodes = asyncio.run(harness.rollout(few, agent, samples=stage.train.group_size))
+    episodes = played(harness, few, agent, samples=stage.train.group_size)
     groups = [{one.success for one in episodes if one.scored and one.task_id == task.id} for task in few]
     varied = sum(len(group) > 1 for group in groups)
     wins = sum(one.success for one in episodes)

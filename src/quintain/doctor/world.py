@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -23,6 +24,10 @@ from quintain.interface.messages import Action, Call
 from quintain.interface.tasks import Task
 from quintain.interface.tools import Tool
 from quintain.interface.view import Agent, View
+from quintain.progress import progress
+
+EPISODES = 13
+"""Episodes that all checks of a world play of one task."""
 
 FORGED = {"success": True, "score": 1.0, "reward": 1.0, "passed": True}
 FORGED_NAMES = ("verdict.json", "result.json", "reward.txt", "score.txt", "reward.json")
@@ -80,6 +85,12 @@ class Finding:
     detail: str
 
 
+def played(harness: Harness, tasks: Sequence[Task], agent: Agent, *, samples: int = 1) -> list[Episode]:
+    """Episodes of the tasks, with a bar."""
+    with progress(agent.name, total=len(tasks) * samples, unit="episodes") as advance:
+        return asyncio.run(harness.rollout(tasks, agent, samples=samples, on_episode=lambda _: advance()))
+
+
 class WorldExam:
     """Plays a few tasks with agents whose results are known beforehand.
 
@@ -99,13 +110,36 @@ class WorldExam:
     @cached_property
     def gold(self) -> list[Episode]:
         """One episode of the oracle for each task."""
-        return self.play(self._oracle)
+        return sorted((episode for episode, _ in self._whole.values()), key=lambda episode: episode.id)
+
+    @cached_property
+    def _whole(self) -> dict[str, tuple[Episode, bytes | None]]:
+        return self._with_states(self._tasks, self._oracle)
+
+    @cached_property
+    def _at_random(self) -> list[Episode]:
+        return self.play(RandomAgent(), samples=3)
+
+    @cached_property
+    def _forged(self) -> list[Episode]:
+        with _planted_verdicts():
+            return self.play(Forger())
 
     def play(self, agent: Agent, *, samples: int = 1, backwards: bool = False) -> list[Episode]:
         """Episodes of the tasks, ordered by task and sample."""
         tasks = self._tasks[::-1] if backwards else self._tasks
-        episodes = asyncio.run(self._make(None).rollout(tasks, agent, samples=samples))
-        return sorted(episodes, key=lambda episode: episode.id)
+        return sorted(played(self._make(None), tasks, agent, samples=samples), key=lambda episode: episode.id)
+
+    def seconds(self) -> float:
+        """Of an episode of each task, one after the other, once what a process makes only once is made."""
+        harness = self._make(None)
+        harness.concurrency = 1
+        spent = []
+        for _ in range(2):
+            began = time.perf_counter()
+            played(harness, self._tasks, self._oracle)
+            spent.append(time.perf_counter() - began)
+        return min(spent) / len(self._tasks)
 
     def gold_passes(self) -> Finding:
         """The reference solution succeeds within the recipe's budget."""
@@ -119,8 +153,8 @@ class WorldExam:
 
     def chance_fails(self) -> Finding:
         """An agent that calls and answers at random never succeeds."""
-        episodes = self.play(RandomAgent(), samples=3)
-        return _all(episodes, [one for one in episodes if one.success], "random episodes fail")
+        won = [one for one in self._at_random if one.success]
+        return _all(self._at_random, won, "random episodes fail")
 
     def shortcut_fails(self) -> Finding:
         """The reference solution without its last call that acts (is not declared read-only) fails.
@@ -130,13 +164,11 @@ class WorldExam:
         """
         if not all(one.success for one in self.gold):
             return Finding("skip", "the reference solution fails already")
-        with tempfile.TemporaryDirectory() as folder:
-            whole = self._states(Path(folder) / "whole", {one.task_id: _actions(one) for one in self.gold})
-            acting = self._acting()
-            cut = {one.task_id: without_last_call(one, acting[one.world]) for one in self.gold if one.calls()}
-            short = self._states(Path(folder) / "short", cut)
+        acting = self._acting()
+        cut = {one.task_id: without_last_call(one, acting[one.world]) for one in self.gold if one.calls()}
+        short = self._with_states([task for task in self._tasks if task.id in cut], Script(cut))
         passed = [episode for episode, _ in short.values() if episode.success]
-        traced = [one for one in passed if short[one.task_id][1] != whole[one.task_id][1]]
+        traced = [one for one in passed if short[one.task_id][1] != self._whole[one.task_id][1]]
         if traced:
             return _all(list(short), traced, "solutions without their last call fail")
         if passed:
@@ -147,7 +179,8 @@ class WorldExam:
     def repeats_agree(self) -> Finding:
         """Three runs of one episode see the same."""
         runs = [_seen(self.gold), _seen(self.play(self._oracle)), _seen(self.play(self._oracle))]
-        runs_at_random = [_seen(self.play(RandomAgent())) for _ in range(3)]
+        first_at_random = [one for one in self._at_random if one.id.endswith("#0")]
+        runs_at_random = [_seen(first_at_random), *(_seen(self.play(RandomAgent())) for _ in range(2))]
         different = [
             name
             for first, *others in (runs, runs_at_random)
@@ -159,17 +192,15 @@ class WorldExam:
     def order_does_not_matter(self) -> Finding:
         """Other episodes in between, and the tasks backwards, change nothing."""
         before = _seen(self.gold)
-        self.play(RandomAgent())
-        self.play(Forger())
+        _ = self._at_random, self._forged  # played by now
         after = _seen(self.play(self._oracle, backwards=True))
         changed = [name for name in before if before[name] != after[name]]
         return _all(list(before), changed, "episodes are the same in another order, after others")
 
     def forgery_fails(self) -> Finding:
         """A verdict that lies in the working folder, or goes through the tools, changes nothing."""
-        with _planted_verdicts():
-            episodes = self.play(Forger())
-        return _all(episodes, [one for one in episodes if one.success], "planted verdicts change nothing")
+        won = [one for one in self._forged if one.success]
+        return _all(self._forged, won, "planted verdicts change nothing")
 
     @property
     def _oracle(self) -> OracleAgent:
@@ -181,13 +212,13 @@ class WorldExam:
         worlds = {task.world: harness.of(task).factory() for task in self._tasks}
         return {name: {one.name for one in world.toolset() if not one.read_only} for name, world in worlds.items()}
 
-    def _states(self, folder: Path, actions: dict[str, tuple[Action, ...]]) -> dict[str, tuple[Episode, bytes | None]]:
-        """Episodes that take the given actions, with the world's state at their end."""
-        journal = Journal(folder)
-        tasks = [task for task in self._tasks if task.id in actions]
-        played = asyncio.run(self._make(journal).rollout(tasks, Script(actions)))
-        found = {one.task_id: (one, journal.state_at(one.id, len(one.turns))) for one in played}
-        journal.close()
+    def _with_states(self, tasks: Sequence[Task], agent: Agent) -> dict[str, tuple[Episode, bytes | None]]:
+        """Episodes by task, with the world's state at their end."""
+        with tempfile.TemporaryDirectory() as folder:
+            journal = Journal(Path(folder) / "journal")
+            episodes = played(self._make(journal), tasks, agent)
+            found = {one.task_id: (one, journal.state_at(one.id, len(one.turns))) for one in episodes}
+            journal.close()
         return found
 
 
