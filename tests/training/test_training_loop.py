@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,47 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     assert metrics(tmp_path / "broken") == metrics(tmp_path / "whole")
     expected, found = weights(whole.model), weights(resumed.model)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
+
+
+def sends_ctrl_c(times: int, at: int):
+    """In place of `shuffled`: so many of them while a step's batch is made."""
+
+    def instead(batch: int, *rest: object) -> object:
+        batches, steps = shuffled(batch, *rest)
+
+        def batch_of(step: int) -> list:
+            for _ in range(times if step == at else 0):
+                signal.raise_signal(signal.SIGINT)
+            return batches(step)
+
+        return batch_of, steps
+
+    return instead
+
+
+def test_ctrl_c_waits_for_the_end_of_the_step_which_is_saved(tmp_path, monkeypatch, capsys):
+    config = SFTConfig(epochs=3, batch_trajectories=4, checkpoint_seconds=600)
+    whole = train_examples(config, family_of_examples(), tiny(), tmp_path / "whole")
+    monkeypatch.setattr("quintain.training.sft.shuffled", sends_ctrl_c(1, at=3))
+    with pytest.raises(KeyboardInterrupt):
+        train_examples(config, family_of_examples(), tiny(), tmp_path / "broken")
+    assert "this step is finished and saved first" in capsys.readouterr().err
+    assert [one.name for one in (tmp_path / "broken" / "checkpoints").iterdir()] == ["step-000004"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    monkeypatch.undo()
+    resumed = train_examples(config, family_of_examples(), tiny(), tmp_path / "broken")
+    assert metrics(tmp_path / "broken") == metrics(tmp_path / "whole")
+    found = weights(resumed.model)
+    assert all(torch.equal(found[name], one) for name, one in weights(whole.model).items())
+
+
+def test_a_second_ctrl_c_stops_at_once(tmp_path, monkeypatch):
+    config = SFTConfig(epochs=3, batch_trajectories=4, checkpoint_seconds=600)
+    monkeypatch.setattr("quintain.training.sft.shuffled", sends_ctrl_c(2, at=3))
+    with pytest.raises(KeyboardInterrupt):
+        train_examples(config, family_of_examples(), tiny(), tmp_path)
+    assert list((tmp_path / "checkpoints").iterdir()) == []
+    assert len(metrics(tmp_path)) == 3
 
 
 def test_metrics_past_the_checkpoint_resumed_from_are_written_again(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import queue
 import threading
 import time
@@ -135,7 +136,8 @@ class LocalEngine:
         future: asyncio.Future[Generation] = loop.create_future()
 
         def done(result: Generation | Exception) -> None:
-            loop.call_soon_threadsafe(_settle, future, result)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: whoever asked is gone
+                loop.call_soon_threadsafe(_settle, future, result)
 
         end_team()  # the caller waits now: its helper threads must not slow those of the worker
         job = Job(session, list(ids), len(ids), sampling, most, done, self._constraint(sampling.grammar))

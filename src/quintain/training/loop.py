@@ -21,6 +21,7 @@ from quintain.training.balance import idle, spread
 from quintain.training.checkpoint import Position
 from quintain.training.config import TrainConfig
 from quintain.training.forward import causal_lm
+from quintain.training.interruption import held_back
 from quintain.training.objective import Objective
 from quintain.training.optim import rate_share
 from quintain.training.packing import Packing, pack
@@ -170,6 +171,7 @@ def train(
 
     Raises:
         DivergenceError: loss or gradient is not finite; names the step and the checkpoint that stands.
+        KeyboardInterrupt: after a first Ctrl-C once the step is done and saved, after a second one at once.
     """
     trainer = Trainer(model, objective, config, packing)
     folder = out / "checkpoints"
@@ -179,16 +181,18 @@ def train(
     log = MetricsLog(out / "metrics.jsonl", position.step)
     pace = Pace(steps, seconds, position)
     saved_at = pace.elapsed
-    with _progress_bar() as bar:
+    with held_back() as interrupted, _progress_bar() as bar:
         task = bar.add_task(title, total=1.0, note="")
         while not pace.over(position.step):
             metrics = _step_or_explain(trainer, batches, position.step, pace, found)
             position = Position(position.step + 1, pace.elapsed)
             log.write({"step": position.step, "seconds": position.seconds, **metrics})
             bar.update(task, completed=pace.progress(position.step), note=_status(position.step, metrics))
-            if pace.elapsed - saved_at >= config.checkpoint_seconds:
+            if interrupted() or pace.elapsed - saved_at >= config.checkpoint_seconds:
                 found = trainer.save(folder, position)
                 saved_at = pace.elapsed
+            if interrupted():
+                raise KeyboardInterrupt
     trainer.finish()
     return position
 
