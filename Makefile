@@ -1,10 +1,12 @@
-# Two commands do everything: `make quickstart` and `make test`. Both make their own virtual environment.
+# `make install`, `make quickstart` and `make test` make their own virtual environment.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: quickstart test check unit slow docs bench clean
+.PHONY: install quickstart test check unit slow docs bench clean
+
+install: $(VENV)/.quickstart # what the quickstart and a project of your own need
 
 quickstart: $(VENV)/.quickstart
 	$(BIN)/quintain quickstart --out runs/quickstart $(if $(MINUTES),--minutes $(MINUTES))

@@ -94,6 +94,16 @@ def make_parser() -> argparse.ArgumentParser:
 
 def _add_run_commands(commands: Any) -> None:
     one = commands.add_parser(
+        "demo",
+        help="one episode, played by the reference solution and shown; no model needed",
+        description="Plays one task of each world of a recipe by its reference solution: what is thought, called, "
+        "observed and answered, and the verdict. Writes nothing.",
+    )
+    one.add_argument("recipe", type=Path, nargs="?", metavar="RECIPE", help="default: the quickstart's, world desk")
+    add_json(one)
+    one.set_defaults(command=_demo)
+
+    one = commands.add_parser(
         "quickstart",
         help="the whole line on this machine: measure a base model, train it, measure again, report",
         description="Measures SmolLM2-135M on questions about a collection of documents it never sees in training; "
@@ -221,6 +231,12 @@ def _add_out(parser: argparse.ArgumentParser, default: str | None) -> None:
     shown = default or "runs/NAME"
     parser.add_argument("--out", type=Path, default=default, metavar="RUN", help=f"run's folder (default: {shown})")
     add_json(parser)
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from quintain.commands.demo import demo
+
+    return finish(lambda: demo(options.recipe), options.json)
 
 
 def _quickstart(options: argparse.Namespace) -> int:

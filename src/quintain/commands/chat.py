@@ -12,7 +12,7 @@ from quintain.interface.errors import InputError
 from quintain.pipeline.lineage import chosen_model, measured_sampling
 from quintain.pipeline.workshop import Workshop
 from quintain.serving.conversation import harness_of
-from quintain.serving.watched import Watched
+from quintain.serving.watched import Watched, end_lines
 
 
 def chat(run: Path, stage: str | None, world: str | None, temperature: float) -> None:
@@ -40,16 +40,14 @@ def chat(run: Path, stage: str | None, world: str | None, temperature: float) ->
     sampling = replace(measured_sampling(run, recipe, name).sampling(), temperature=temperature)
     agent = Watched(ModelAgent(engine, policy.dialect, sampling, name=name), lambda line: print(f"  {line}"))
     sample = workshop.pools.sample(place.name)
-    print(f"{name} of {run}, world {place.name}. For example: {sample.prompt}")
+    print(f"{name} of {run}, world {place.name}. For example: {sample.prompt} An empty line ends it.")
     harness = harness_of(place)
     try:
         for number, prompt in enumerate(_questions()):
             task = replace(sample, id=f"chat-{number}", prompt=prompt)
             episode = asyncio.run(harness.run(task, agent))
-            if episode.answer is not None:
-                print(f"  answers   {episode.answer}")
-            if episode.outcome.kind not in ("answered", "declined"):
-                print(f"  ended     {episode.outcome} {episode.outcome.detail}".rstrip())
+            for line in end_lines(episode):
+                print(f"  {line}")
     finally:
         engine.close()
 

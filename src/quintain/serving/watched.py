@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 
+from quintain.interface.episode import Episode
 from quintain.interface.messages import Action, Observation
 from quintain.interface.view import Agent, View
 
@@ -57,6 +58,14 @@ def action_lines(action: Action) -> Iterator[str]:
         yield f"sums up   {action.summary}"
     if action.error is not None:
         yield f"malformed {action.text!r}"
+
+
+def end_lines(episode: Episode) -> Iterator[str]:
+    """The answer, and how the episode ended where that was not by one."""
+    if episode.answer is not None:
+        yield f"answers   {episode.answer}"
+    if episode.outcome.kind not in ("answered", "declined"):
+        yield f"ended     {episode.outcome} {episode.outcome.detail}".rstrip()
 
 
 def observation_lines(one: Observation) -> Iterator[str]:
