@@ -218,3 +218,39 @@ def test_a_question_of_three_words_is_found_as_a_whole_item_only():
     pool = [Task("who", "desk", "Who is Bo?")]
     assert scan(inside("Who is Bo?"), pool) == {}
     assert scan("Who is Bo?", pool) == {"who": "same text"}
+
+
+def gaps(*documents: str, builders: tuple[str, ...] = ("Millbrook Yard", "Nordvik")) -> list[Task]:
+    asked = [
+        f'In the document "{one}", what stands at the gap? It was built by {builders[at % len(builders)]} in ___.'
+        for at, one in enumerate(documents)
+    ]
+    return [
+        Task(f"gap-{one}", "boats", text, template="gap", cluster=one)
+        for one, text in zip(documents, asked, strict=True)
+    ]
+
+
+def test_few_measured_tasks_learn_from_training_what_their_templates_wording_is():
+    pool, training = gaps("Osprey", "Razorbill"), gaps("Kestrel", "Curlew", "Heron", "Turnstone", "Petrel")
+    scanner = Scanner(LeakIndex({"eval": pool}, training))
+    assert list(scanner.scan(Item(task.id, task.prompt) for task in training)) == []
+    assert list(scan(inside(pool[0].prompt), pool, training)) == ["gap-Osprey"]
+    assert list(scan(inside(pool[0].prompt[:70]), pool, training)) == ["gap-Osprey"]
+
+
+def sums(*pairs: tuple[int, int]) -> list[Task]:
+    return [
+        Task(f"sum-{a}-{b}", "sums", f"Call the tool `add` with a = {a}, b = {b}.", template="call", cluster=f"{a},{b}")
+        for a, b in pairs
+    ]
+
+
+def test_numbers_count_where_they_alone_tell_the_tasks_of_a_template_apart():
+    pool, training = sums((3, 5), (12, 7)), sums((5, 3), (3, 7), (12, 5), (8, 8))
+    scanner = Scanner(LeakIndex({"eval": pool}, training))
+    assert list(scanner.scan(Item(task.id, task.prompt) for task in training)) == []
+    for task in pool:
+        assert list(scan(inside(task.prompt), pool, training)) == [task.id]
+    # of a single such task nothing says that other numbers make another task
+    assert list(scan(inside(training[0].prompt), pool[:1])) == ["sum-3-5"]

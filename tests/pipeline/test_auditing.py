@@ -9,6 +9,7 @@ import pytest
 
 from quintain.cli.main import main
 from quintain.commands.commands import run
+from quintain.commands.pools import audit_files
 from quintain.curation.seal import log_path, openings, read_key, read_log
 from quintain.harness.journal import read_journal
 from quintain.interface.errors import InputError
@@ -154,6 +155,29 @@ def test_an_audit_shows_both_texts_and_exits_with_1(recipe_file, tmp_path, capsy
     assert json.loads(capsys.readouterr().out)["tasks"] == {"eval-1003": 1}
     (tmp_path / "notes.jsonl").write_text('{"text": "all is well"}\n')
     assert main(command) == 0
+
+
+def written(path, prompts, **declared):
+    """A file of tasks; each cluster is named as `declared` says, or not at all."""
+    rows = [{"id": f"{path.stem}-{n}", "world": "counter", "prompt": one} for n, one in enumerate(prompts)]
+    rows = [row | {key: value.format(n) for key, value in declared.items()} for n, row in enumerate(rows)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def test_tasks_of_a_training_file_show_its_templates_wording_if_they_say_what_they_are_about(recipe_file):
+    asked = "Which value do the club's own sources give for the seats of the boat {}?"
+    train = written(recipe_file.with_name("train.jsonl"), map(asked.format, ("Tern", "Plover", "Curlew", "Heron")))
+    written(
+        recipe_file.with_name("eval.jsonl"), map(asked.format, ("Osprey", "Gannet")), cluster="e{}", template="seats"
+    )
+    edit(recipe_file, 'split = "train"\ncount = 12', 'file = "train.jsonl"')
+    edit(recipe_file, 'split = "eval"\ncount = 4', 'file = "eval.jsonl"')
+    assert set(audit_files(recipe_file, [train])["tasks"]) == {"eval-0", "eval-1"}, "these may be copies"
+    written(train, map(asked.format, ("Tern", "Plover", "Curlew", "Heron")), cluster="t{}", template="seats")
+    assert audit_files(recipe_file, [train])["tasks"] == {}
+    written(train, [asked.format("Osprey")] * 4, cluster="t{}", template="seats")
+    assert audit_files(recipe_file, [train])["tasks"] == {"eval-0": 4}, "copies are found whatever they are called"
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,14 @@ def order(item: str, amount: int) -> str:
     raise AssertionError("only a tool that is marked read-only is called by init")
 '''
 
+SUMS = "".join(
+    f'''
+def {name}(a: int, b: int) -> int:
+    """Calculates."""
+'''
+    for name in ("add", "subtract", "multiply")
+)
+
 ITEM = {"application/json": {"schema": {"$ref": "#/components/schemas/Item"}}}
 LIST = {"type": "array", "items": {"type": "string"}}
 API = {
@@ -191,6 +199,9 @@ def test_questions_about_documents_can_be_answered_from_them(here):
     assert {"lookup", "compare", "gap"} <= {task.template for task in (*learnt, *measured)}
     apart = {document for task in measured for document in task.setup["documents"]}
     assert not apart & {document for task in learnt for document in task.setup["documents"]}
+    assert audit_files(Path("handbook/recipe.toml"), [Path("handbook/train.jsonl")])["tasks"] == {}, (
+        "nothing given away"
+    )
     gap = next(task for task in (*learnt, *measured) if task.template == "gap")
     assert gap.prompt.endswith("It was opened in ___ by the company.")
     assert 1990 <= int(gap.answer["number"]) < 1996
@@ -203,6 +214,12 @@ def test_functions_of_a_module(here, model_folder, capsys):
     assert {task.answer for task in prices} == {300, 500, 400}
     assert all(task.answer == "done" for task in tasks if task.template == "call")
     assert {task.template for task in tasks} == {"result", "call"}
+
+
+def test_tasks_that_differ_by_numbers_alone_give_nothing_away(here):
+    Path("sums.py").write_text(SUMS)
+    assert main(["init", "sums", "--from-functions", "sums.py"]) == 0
+    assert audit_files(Path("sums/recipe.toml"), [Path("sums/train.jsonl")])["tasks"] == {}
 
 
 def test_an_mcp_server(here, model_folder, capsys):

@@ -180,7 +180,7 @@ def _stretches(tokens: Tokens, index: Inverted, n: int, reach: Positions, least:
 
 def _compare(part: Part, tokens: Tokens, begin: int, end: int) -> tuple[Reason, float] | None:
     """Why a stretch of tokens gives a part away, and the share of it that was found; None if it does not."""
-    pairs = set(grams(tokens.masked[begin:end], PAIR).tolist())
+    pairs = set(grams((tokens.raw if part.exact else tokens.masked)[begin:end], PAIR).tolist())
     # Of the content alone: siblings share the rest. Of all: a document on the task's subject has some of the content.
     share = min(sum(one[run] for run in one.keys() & pairs) for one in (part.pairs, part.content))
     if not part.long.isdisjoint(grams(tokens.raw[begin:end], part.run).tolist()):

@@ -5,6 +5,7 @@ while the corpus streams past; runs weighed by inverse document frequency; short
 What differs: documents are counted by *cluster*, and a run that tasks of several clusters share **within one
 template** is the template's wording and weighs nothing. Tasks made by one template share their wording by
 design, in training and in evaluation. Short texts have an index of single tokens beside it (`short_questions`).
+Numbers are alike, so that a changed one hides no leak; where they alone tell tasks of a template apart, they count.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ class Part:
         run: tokens of a verbatim run that is a leak by itself.
         long: hashes of its runs of that length that hold content.
         whole: nearly all of it is wording, so only a full match counts.
+        exact: its template has the same text with other numbers, so those of `pairs` and `content` are not alike.
         names: shares of what tells a short text from others of its template: its single tokens that are not wording or,
             where there are none (names of common characters), the rarest token of its pairs that are not.
         short: how a short text is compared beside its runs; None for others.
@@ -73,6 +75,7 @@ class Part:
     run: int
     long: frozenset[int]
     whole: bool
+    exact: bool
     names: Weights
     short: ShortQuestion | None
 
@@ -120,13 +123,18 @@ def _parts(sources: Sequence[_Source]) -> list[Part]:
     pairs, own_pairs, content, _ = _weigh([grams(one, PAIR).tolist() for one in masked], sources)
     singles, own_singles, _, _ = _weigh([grams(one, 1).tolist() for one in masked], sources)
     names = {1: own_singles, PAIR: own_pairs}
+    exact = _told_apart_by_numbers(masked, sources)
     number_only = {n: set(grams(np.full(n, NUMBER), n).tolist()) for n in names}
     parts = []
     for number, (first, last) in enumerate(spans):
         source, words = sources[number], float(tokens.words[first:last].sum())
         run = _run_tokens(last - first, words)
         long = _long_runs(tokens.raw[first:last], masked[number], {} if whole[number] else seeds[number], run)
-        found = (last - first, words, pairs[number], content[number], seeds[number], run, long, whole[number])
+        if exact[number]:
+            raw_pairs = Counter(grams(tokens.raw[first:last], PAIR).tolist())
+            pairs[number] = content[number] = _shares(raw_pairs)
+        found = (last - first, words, pairs[number], content[number], seeds[number], run, long)
+        found += (whole[number], exact[number])
         own = {n: _without(one[number], number_only[n]) for n, one in names.items()} if words < HALVED_FROM else {}
         size = next((n for n, one in own.items() if one), 0)
         places = np.flatnonzero(np.isin(grams(masked[number], size), list(own[size]))).tolist() if size else []
@@ -134,6 +142,14 @@ def _parts(sources: Sequence[_Source]) -> list[Part]:
         named = own[1] or _rarest(singles[number], masked[number], places) if short else {}
         parts.append(Part(source.task, source.pool, source.field, source.text, *found, named, short))
     return parts
+
+
+def _told_apart_by_numbers(masked: Sequence[Hashes], sources: Sequence[_Source]) -> list[bool]:
+    """Which texts are with other numbers those of further clusters of their template."""
+    keys = [(one.tobytes(), source.task.template) for one, source in zip(masked, sources, strict=True)]
+    held = {(key, source.task.cluster) for key, source in zip(keys, sources, strict=True)}
+    clusters = Counter(key for key, _ in held)
+    return [clusters[key] >= WORDING and NUMBER in one for key, one in zip(keys, masked, strict=True)]
 
 
 def _rarest(singles: Weights, masked: Hashes, places: Sequence[int]) -> Weights:

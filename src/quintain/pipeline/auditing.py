@@ -193,10 +193,18 @@ class Auditor:
 
     @cached_property
     def _siblings(self) -> list[Task]:
-        """Tasks the world's generator made for training; they share no content with those of evaluation."""
+        """Training tasks that show a template's wording, for what they are about is known not to be evaluated.
+
+        The world's generator made them, or a file that gives each a template and a cluster: without that, copies of
+        evaluated tasks would pass for wording.
+        """
         pools = self._workshop.recipe.pools
         made = [name for name, pool in pools.items() if pool.split == "train" and name not in self._measured]
-        return [task for name in made for task in self._workshop.pool(name)]
+        files = [name for name, pool in pools.items() if pool.file is not None and name not in self._measured]
+        told = (task for name in files for task in self._workshop.pool(name))
+        return [task for name in made for task in self._workshop.pool(name)] + [
+            task for task in told if task.template and task.cluster != task.id
+        ]
 
     @cached_property
     def _scanner(self) -> Scanner:

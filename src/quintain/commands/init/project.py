@@ -134,13 +134,20 @@ def write_project(path: Path, names: Names, draft: Draft, arguments: str) -> dic
 
 
 def split(draft: Draft) -> tuple[list[Task], list[Task]]:
-    """Tasks to learn from, and tasks to measure by: those held out, or a third of all."""
+    """Tasks to learn from, and tasks to measure by: those held out, or those of a third of the clusters.
+
+    A single cluster is divided itself.
+    """
     tasks = list(draft.tasks)
     random.Random(len(tasks)).shuffle(tasks)
     if draft.held_out:
         return tasks[:LEARNT], _evenly(draft.held_out)
-    wanted = min(MEASURED, max(1, len(tasks) // 3))
-    return tasks[wanted:][:LEARNT], tasks[:wanted]
+    clusters = list(dict.fromkeys(task.cluster for task in tasks))
+    chosen = set(clusters[: max(1, len(clusters) // 3)])
+    measured = [task for task in tasks if task.cluster in chosen]
+    if len(clusters) == 1:
+        measured = measured[: max(1, len(tasks) // 3)]
+    return [task for task in tasks if task not in measured][:LEARNT], _evenly(measured)
 
 
 def _evenly(tasks: Sequence[Task]) -> list[Task]:

@@ -126,7 +126,8 @@ def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
 def _task(world: str, tool: Tool, arguments: dict[str, Any], prompt: str, answer: Any, template: str) -> Task:
     calls = [{"tool": tool.name, "arguments": arguments}]
     name = f"{tool.name}-{digest([prompt])[-8:]}"
-    return Task(name, world, prompt, {"calls": calls, "plan": calls}, answer, name, template, ("lang:en",))
+    cluster = digest([calls])[-8:]  # questions about one result share their content
+    return Task(name, world, prompt, {"calls": calls, "plan": calls}, answer, cluster, template, ("lang:en",))
 
 
 def _without_errors(tasks: list[Task]) -> list[Task]:
