@@ -57,6 +57,17 @@ def test_a_mended_verifier_judges_what_was_played_before(recipe_file, played, tm
     assert json.loads((tmp_path / "again" / "eval" / "evaluation.json").read_text())["overall"]["pass1"]["value"] == 1.0
 
 
+def test_a_verifier_that_judges_nothing_is_one_line_and_the_stored_run_stays(recipe_file, played, tmp_path):
+    source = (recipe_file.parent / "counter.py").read_text()
+    (recipe_file.parent / "gone.py").write_text(
+        source.replace("return Verdict(", "raise OSError('no disk') or Verdict(")
+    )
+    recipe_file.write_text(recipe_file.read_text().replace("counter:Counter", "gone:Counter"))
+    with pytest.raises(InputError, match="none of 8 episodes has a score now, 8 of them: verify failed"):
+        rescore(recipe_file, played, "eval", tmp_path / "again")
+    assert len(read_journal(played / "journal")[0]) == 8
+
+
 def test_a_sealed_pool_is_opened_for_it_and_its_log_names_the_stored_run(recipe_file, tmp_path):
     keep = (tmp_path / "eval.sealed", tmp_path / "eval.key")
     seal_pool(recipe_file, "eval", *keep)

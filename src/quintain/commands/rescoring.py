@@ -21,6 +21,7 @@ from quintain.interface.messages import Action
 from quintain.interface.reading import JOURNAL
 from quintain.interface.view import View
 from quintain.pipeline.run import read_manifest, write_json
+from quintain.pipeline.stages import what_broke
 from quintain.pipeline.workshop import Workshop
 from quintain.recipe import EvalStage
 
@@ -70,7 +71,7 @@ def rescore(workshop: Workshop, stage: EvalStage, folder: Path, stored: Path) ->
         stored: folder of the stored stage.
 
     Raises:
-        InputError: a task of the stored run is not in the pool.
+        InputError: a task of the stored run is not in the pool, or no episode has a score any more.
     """
     opened = workshop.pools.for_evaluation(stage.pool, stage.name, str(stored))
     tasks = {task.id: task for task in opened}
@@ -99,10 +100,13 @@ def rescore(workshop: Workshop, stage: EvalStage, folder: Path, stored: Path) ->
     after, _ = read_journal(folder / "journal")
     summary = summarise(after, planned=max(len(after), len(tasks) * stage.samples))
     write_json(folder / "evaluation.json", summary.to_json())
+    if summary.pass1 is None:
+        what = f"none of {len(after)} episodes has a score now{what_broke(after)}"
+        raise InputError(f"{stored}: {what}; mend that and give another --out")
     was = {one.id: one.success for one in before}
     changed = sum(one.success != was[one.id] for one in after)
-    rate = "none" if summary.overall.pass1 is None else f"{summary.overall.pass1.value:.3f}"
-    line = f"pass@1 {rate}; {len(unfinished)} of {len(after)} episodes judged again, {changed} verdicts changed"
+    judged = f"{len(unfinished)} of {len(after)} episodes judged again, {changed} verdicts changed"
+    line = f"pass@1 {summary.pass1.value:.3f}; {judged}"
     return {"model": str(stored), "judged": len(unfinished), "changed": changed, "line": line}
 
 

@@ -59,6 +59,8 @@ class Scan:
     @property
     def line(self) -> str:
         """For a person."""
+        if not self.items:
+            return "nothing was scanned: what this model was trained on is not in this run"
         speed = self.megabytes / self.seconds if self.seconds else 0.0
         return (
             f"{len(self.tasks)} tasks given away by {sum(self.tasks.values())} of {self.items} texts "

@@ -137,7 +137,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     write_text(folder / SHEET, sheet(episodes, evaluation_title(stage.name)))
     if summary.pass1 is None:
         again = f"mend that, remove {folder} and run the same command again"
-        raise InputError(f"stage {stage.name!r}: {headline(summary)}{_what_broke(episodes)}; {again}")
+        raise InputError(f"stage {stage.name!r}: {headline(summary)}{what_broke(episodes)}; {again}")
     model = stage.endpoint.model if stage.endpoint else stage.model
     result: dict[str, Any] = {"model": model, "line": headline(summary)}
     reference = workshop.model_path(stage.model)
@@ -147,7 +147,7 @@ def evaluate(workshop: Workshop, stage: EvalStage, folder: Path) -> dict[str, An
     return result
 
 
-def _what_broke(episodes: Sequence[Episode]) -> str:
+def what_broke(episodes: Sequence[Episode]) -> str:
     """What most of the episodes without a score say."""
     told = Counter(one.outcome.detail or "; ".join(one.verdict.reasons if one.verdict else ()) for one in episodes)
     return "".join(f", {count} of them: {' '.join(text.split())}" for text, count in told.most_common(1))
