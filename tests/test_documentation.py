@@ -219,6 +219,27 @@ def test_the_page_on_contamination_quotes_the_benchmark_as_measured():
     assert f"| MB/s of one core | {speeds} |" in page
 
 
+@pytest.mark.parametrize("suffix", ["", ".zh"])
+def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
+    page = (DOCS / "concepts" / f"continual-pre-training{suffix}.md").read_text(encoding="utf-8")
+    readme = (ROOT / f"README{suffix}.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "study_cpt.json").read_text(encoding="utf-8"))
+    paired = {
+        base: [
+            f"{found['estimate']['value']:+.3f} [{found['estimate']['low']:+.3f}, {found['estimate']['high']:+.3f}]"
+            for found in both.values()
+        ]
+        for base, both in result["against_original"].items()
+    }
+    for row in result["rows"]:
+        one = row["estimates"]["pass1"]
+        seeds = ", ".join(f"{value:.3f}" for value in row["by_seed"]["pass1"])
+        differences = " | ".join(paired.get(row["group"], ["", ""])).replace(" |  ", " | ")
+        assert f"| {one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}] | {seeds} | {differences}".rstrip() in page
+        assert f"{one['value']:.3f}" in readme
+    assert paired["fas_has"][0] in readme
+
+
 def test_the_page_on_recovery_quotes_the_study_as_measured():
     page = (DOCS / "concepts" / "recovery.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "benchmarks" / "results" / "study_recovery.json").read_text(encoding="utf-8"))
