@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shlex
 import sys
 import threading
 from collections import Counter
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -17,6 +19,7 @@ import pytest
 from quintain.cli.main import main
 from quintain.commands.commands import scaled
 from quintain.commands.init.documents import document_tasks
+from quintain.commands.init.moments import tells_time
 from quintain.commands.init.project import MEASURED, Draft, Names, split
 from quintain.commands.init.sources import from_openapi
 from quintain.commands.init.tools import tool_tasks
@@ -39,6 +42,8 @@ PAGE = (ROOT / "docs" / "start-your-own.md").read_text(encoding="utf-8")
 FUNCTIONS = '''
 from quintain import tool
 
+made = []
+
 
 @tool(read_only=True)
 def price(item: str) -> int:
@@ -51,8 +56,18 @@ def price(item: str) -> int:
 
 
 def order(item: str, amount: int) -> str:
-    """Orders something."""
-    raise AssertionError("only a tool that is marked read-only is called by init")
+    """Orders something, such as "tea" or "rice"."""
+    made.append(item)
+    return f"order {len(made)}"
+
+
+def fresh(item: str) -> bool:
+    """Whether something is fresh.
+
+    Args:
+        item: one of tea, bread or soap.
+    """
+    return item != "soap"
 '''
 
 SUMS = "".join(
@@ -211,9 +226,13 @@ def test_functions_of_a_module(here, model_folder, capsys):
     assert main(["init", "tools", "--from-functions", "my_tools"]) == 0
     tasks = load_tasks(Path("tools/eval.jsonl")) + load_tasks(Path("tools/train.jsonl"))
     prices = [task for task in tasks if task.template == "result"]
-    assert {task.answer for task in prices} == {300, 500, 400}
-    assert all(task.answer == "done" for task in tasks if task.template == "call")
-    assert {task.template for task in tasks} == {"result", "call"}
+    assert {task.answer for task in prices} == {300, 500, 400, "true", "false"}
+    ordered = [task for task in tasks if task.template == "call"]
+    assert {task.answer for task in ordered} == {"done"}, "what `order` returns hangs on the calls before"
+    assert {task.setup["plan"][0]["arguments"]["item"] for task in ordered} == {"tea", "rice"}
+    said = capsys.readouterr()
+    assert "calling price, order, fresh, to see what they return" in said.err
+    assert "not asked for, as it changes with time or with what was called before: order: what it returns" in said.out
 
 
 def test_tasks_that_differ_by_numbers_alone_give_nothing_away(here):
@@ -225,9 +244,13 @@ def test_tasks_that_differ_by_numbers_alone_give_nothing_away(here):
 def test_an_mcp_server(here, model_folder, capsys):
     server = shlex.join([sys.executable, "-I", "-S", str(STRANGE)])
     assert main(["init", "served", "--from-mcp", server]) == 0
-    tasks = load_tasks(Path("served/train.jsonl"))
-    sums = [task for task in tasks if task.template == "result"]
-    assert sums
+    assert "add `stateless = true` to [world.options]" in capsys.readouterr().out
+    tasks = load_tasks(Path("served/train.jsonl")) + load_tasks(Path("served/eval.jsonl"))
+    answers = {task.setup["plan"][0]["tool"]: task.answer for task in tasks}
+    assert answers["trouble"] == "all is well", "though no tool but `add` is annotated as read-only"
+    assert answers["say"] == "done", "the call gives away what it returns"
+    sums = [task for task in tasks if task.setup["plan"][0]["tool"] == "add"]
+    assert len(sums) == 12
     for task in sums:
         arguments = task.setup["plan"][0]["arguments"]
         assert task.answer == arguments["a"] + arguments["b"]
@@ -358,9 +381,85 @@ def test_few_documents_are_said_to_tell_little_and_what_a_run_takes_is_said(here
     assert f"at most about {result['minutes']} minutes" in Path("handbook/README.md").read_text()
 
 
-def test_made_up_arguments_fit_the_schema_also_where_it_holds_itself():
-    import random
+CHANGING = '''
+from datetime import datetime, timezone
 
+from quintain import tool
+
+@tool(read_only=True)
+def convert(time: str) -> dict:
+    """A time of today, in Tokyo; times are "10:20" and "11:40"."""
+    now = datetime.now(timezone.utc)
+    return {"day": f"{now:%d %B %Y}", "weekday": f"{now:%A}", "hour": int(time[:2]) + 9}
+
+
+@tool(read_only=True)
+def gears(bike: str) -> int:
+    """Number of gears of a bike; bikes are "red" and "blue"."""
+    return {"red": 7, "blue": 21}[bike]
+
+
+def weight(bike: str) -> str:
+    """Weight of a bike; bikes are "red" and "blue"."""
+    return f'{{"grams": {9000 + len(bike)}}}'
+
+
+def broken(bike: str) -> int:
+    """Always fails."""
+    raise ValueError(bike)
+'''
+
+
+def test_what_changes_with_time_is_not_asked_for_and_said(here, capsys):
+    Path("changing.py").write_text(CHANGING)
+    assert main(["init", "clock", "--from-functions", "changing"]) == 0
+    tasks = load_tasks(Path("clock/train.jsonl")) + load_tasks(Path("clock/eval.jsonl"))
+    answers = {
+        name: [task.answer for task in tasks if task.id.startswith(name)] for name in ("convert", "gears", "weight")
+    }
+    assert sorted(answers["convert"]) == [19, 20]
+    assert sorted(answers["gears"]) == [7, 21], "the examples of the tool's own description"
+    assert sorted(answers["weight"]) == [9003, 9004], "values of a text that holds JSON"
+    failing = [task for task in tasks if task.template == "error"]
+    assert 1 <= len(failing) <= 3
+    assert all(task.id.startswith("broken") for task in failing), "only where no call is known that succeeds"
+    assert "with what was called before: convert: day, weekday\n" in capsys.readouterr().out
+
+
+NOW = datetime(2026, 11, 30, 16, 25, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "2026-11-30", "2026-11-30T09:00:00+09:00", "30.11.2026", "11/30/26", "20261130", "Nov 30th, 2026",
+        "2026年11月30日", "1 December 2026 in Auckland", "Monday", "Mon", "星期一", "16:25", "01:26 in Tokyo",
+        1796056000, 1796056000.25, "1796056000123",
+    ],
+)  # fmt: skip
+def test_values_that_tell_the_time(value):
+    assert tells_time(value, NOW)
+
+
+@pytest.mark.parametrize(
+    "value", ["2024-05-03", "2026", 30, "Friday", "monkey", "16:40", "November", "order 1130", 1.5]
+)
+def test_values_that_do_not(value):
+    assert not tells_time(value, NOW)
+
+
+def test_examples_stand_in_a_tools_own_description_too():
+    text = {"type": "string"}
+    properties = {"bike": text, "colour": text, "day": {"type": "string", "format": "date"}}
+    schema = {"type": "object", "properties": properties, "required": list(properties)}
+    described = 'Rents a bike (`bike`), such as "city". Args: bike: which. colour (str): one of red, blue or green.'
+    made = argument_sets(Tool("rent", described, schema), 12, random.Random(0))
+    assert {one["bike"] for one in made} == {"city"}
+    assert {one["colour"] for one in made} == {"red", "blue", "green"}
+    assert all(one["day"].startswith("2024-05-") for one in made)
+
+
+def test_made_up_arguments_fit_the_schema_also_where_it_holds_itself():
     tree = {"type": "object", "properties": {"name": {"type": "string"}, "child": {"$ref": "#/$defs/Tree"}}}
     endless = {**tree, "required": ["child"]}
     members = {"tree": {"$ref": "#/$defs/Tree"}, "n": {"type": "integer", "minimum": 5, "maximum": 6}}
@@ -378,4 +477,4 @@ def test_tools_that_allow_no_two_calls_are_refused():
         return MCPWorld(command=sys.executable, args=["-I", "-S", str(STRANGE), "one tool"])
 
     with pytest.raises(InputError, match="fewer than two different calls"):
-        tool_tasks(world, 0)
+        tool_tasks(world, 0, lambda tool: True)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from quintain.agents.model import ModelAgent
@@ -164,7 +165,7 @@ class _Doctor:
             found = work()
         except Exception as error:  # a world is somebody else's code and may raise anything
             text = str(error) if isinstance(error, QuintainError) else describe(error)
-            found = Finding("fail", " ".join(text.split())[:200])
+            found = Finding("fail", shorten(text, 300, placeholder=" ..."))
         return Check(name, found.state, found.detail)
 
     def _locked(self) -> Finding:

@@ -121,6 +121,8 @@ def main():
         time.sleep(600)
     if WAY == "dies at once":
         sys.exit("cannot open the database")
+    if WAY == "dies with many words":
+        sys.exit(f"+--- 1 ---\n| {'ten words ' * 100}\n+---------")
     for line in sys.stdin:
         if WAY == "garbage":
             print("Listening on port 80 {", flush=True)

@@ -180,6 +180,19 @@ def test_a_server_that_can_not_be_used_is_wrong_input_in_one_line(way, words):
     assert "\n" not in str(caught.value)
 
 
+def test_the_last_words_of_a_server_are_whole():
+    with pytest.raises(InputError, match=r"its last words: ten words ten words .* ten words") as caught:
+        strange("dies with many words")().toolset()
+    words = str(caught.value).split("its last words: ")[1].removesuffix(" ...").split()
+    assert set(words) == {"ten", "words"}
+
+
+def test_a_server_that_takes_its_time_is_spoken_of_meanwhile(monkeypatch, capsys):
+    monkeypatch.setattr(session, "QUIET_SECONDS", 0.0)
+    strange("takes its time")().toolset()
+    assert "waiting for MCP server" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("way", ["never answers", "garbage"])
 def test_a_server_that_does_not_answer_in_the_protocol_is_given_up(way, monkeypatch):
     monkeypatch.setattr(session, "START_SECONDS", 1.0)

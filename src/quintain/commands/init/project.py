@@ -46,6 +46,7 @@ class Draft:
         content: what the clusters of the tasks to measure by are, after their number.
         recipe: what the recipe's placeholders stand for, where not the default.
         improve: what a user would change first.
+        notes: what a person should know of how it was made, a line each.
     """
 
     kind: str
@@ -58,6 +59,7 @@ class Draft:
     content: str = ""
     recipe: Mapping[str, Any] = field(default_factory=dict)
     improve: str = ""
+    notes: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -127,6 +129,7 @@ def write_project(path: Path, names: Names, draft: Draft, arguments: str) -> dic
     lines = [
         f"{path}: {len(measured)} tasks to measure by{about}, {len(learnt)} to learn from",
         outlook,
+        *draft.notes,
         f"next: cd {path}, then `quintain doctor recipe.toml` and `quintain run recipe.toml`, at most about {minutes} "
         "minutes on 2 cores; README.md says more",
     ]

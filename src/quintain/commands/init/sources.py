@@ -8,6 +8,7 @@ import os
 import random
 import shlex
 import sys
+import time
 from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
@@ -32,6 +33,11 @@ _OWN_TASKS = (
     "Write tasks as your users would ask them: a `prompt`, the `answer`, and in `setup` the `calls` that must be made "
     '(`{"tool": ..., "arguments": ...}`) and the `plan` that a model may imitate. `doctor` and `run` make calls, at '
     "random too: point the tools at a copy of what you can't afford to lose."
+)
+
+_OWN_SERVERS = (
+    "every episode starts a server of its own ({seconds:.1f} s here), for not every tool is annotated as read-only: if "
+    "no call changes anything, add `stateless = true` to [world.options] in recipe.toml, and all episodes share one"
 )
 
 
@@ -66,15 +72,20 @@ def from_mcp(path: Path, command: str) -> dict[str, Any]:
     names = free_place(path)
     options = _server(command)
     world = type(names.world, (MCPWorld,), {"name": names.folder})
+    began = time.perf_counter()
     stateless = all(one.read_only for one in world(**options).toolset())
+    seconds = time.perf_counter() - began
     options |= {"stateless": True} if stateless else {}
+    destructive = world(**options).destructive
+    made = tool_tasks(lambda: world(**options), SEED, lambda tool: tool.name not in destructive)
     draft = Draft(
         "mcp",
-        tool_tasks(lambda: world(**options), SEED),
+        made.tasks,
         f"The tools of the MCP server `{command}` as a world.",
         options=options,
         recipe={"concurrency": 8 if stateless else 4},  # otherwise every episode has a server of its own
         improve=_OWN_TASKS,
+        notes=(*made.notes, *([] if stateless else [_OWN_SERVERS.format(seconds=seconds)])),
     )
     return write_project(path, names, draft, f"{path} --from-mcp {shlex.quote(command)}")
 
@@ -101,13 +112,14 @@ def from_functions(path: Path, module: str) -> dict[str, Any]:
     world: Any = type(names.world, (FunctionsWorld,), {"name": names.folder, "module": name})
     inside = os.path.relpath(home, path.absolute()) if home else ""
     lines = f"import sys\nfrom pathlib import Path\n\nsys.path.insert(0, str(Path(__file__).parent / {inside!r}))\n\n"
+    made = tool_tasks(world, SEED, lambda tool: True)
     draft = Draft(
         "functions",
-        tool_tasks(world, SEED),
+        made.tasks,
         f"The functions of the module `{name}` as a world.",
         words={"source": name, "path": lines if home else ""},
-        improve=f"{_OWN_TASKS} To make tasks that ask for results, `init` calls functions marked "
-        "`@quintain.tool(read_only=True)` and no others.",
+        improve=_OWN_TASKS,
+        notes=made.notes,
     )
     return write_project(path, names, draft, f"{path} --from-functions {shlex.quote(module)}")
 
@@ -127,13 +139,15 @@ def from_openapi(path: Path, file: Path) -> dict[str, Any]:
     names = free_place(path)
     document = Api(file).document
     world: Any = type(names.world, (OpenAPIWorld,), {"name": names.folder})
+    made = tool_tasks(lambda: world(file=str(file)), SEED, lambda tool: tool.read_only)
     draft = Draft(
         "openapi",
-        tool_tasks(lambda: world(file=str(file)), SEED),
+        made.tasks,
         f"The API that `{file.name}` describes as a world.",
         files={"openapi.json": json.dumps(document, ensure_ascii=False, indent=1) + "\n"},
         improve=f"{_OWN_TASKS} A key goes into the recipe's `[world.options]`: "
         '`headers = { Authorization = "Bearer $MY_KEY" }`.',
+        notes=made.notes,
     )
     return write_project(path, names, draft, f"{path} --from-openapi {shlex.quote(str(file))}")
 

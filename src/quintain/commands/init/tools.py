@@ -6,18 +6,23 @@ import asyncio
 import json
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
 
+from quintain.commands.init.moments import tells_time
 from quintain.commands.init.values import argument_sets
 from quintain.doctor.world import Script
 from quintain.harness.loop import Harness
 from quintain.harness.world import World
 from quintain.interface.canonical import digest
-from quintain.interface.episode import Budget, Episode
+from quintain.interface.episode import Budget
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call, Observation
 from quintain.interface.tasks import Task
 from quintain.interface.tools import Tool
+from quintain.progress import say
 from quintain.worlds.answers import tokens, wrong
 
 SETS = 12
@@ -31,21 +36,53 @@ LONGEST = 40
 DONE = "done"
 """The answer where only the call counts."""
 
-NOT_TRIED = Observation("", "", "")
-"""Stands for the result of a call that was not made."""
+FAILING = 3
+"""Most tasks of a tool of which no call is known that succeeds."""
 
-Made = tuple[Tool, dict[str, Any]]
+Calls = list[tuple[Tool, dict[str, Any]]]
+Key = tuple[str, str]
+"""A tool's name and arguments, as JSON."""
 
 
-def tool_tasks(factory: Callable[[], World], seed: int) -> list[Task]:
+@dataclass(frozen=True)
+class FirstTasks:
+    """Tasks for tools, and what a person should know of how they were made, a line each."""
+
+    tasks: list[Task]
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What one call returned, and the same call a little later, after others."""
+
+    first: Observation
+    again: Observation
+
+    @property
+    def fails(self) -> bool:
+        """Neither worked."""
+        return bool(self.first.error and self.again.error)
+
+    def values(self) -> Iterator[tuple[str, Any, bool]]:
+        """Values of the result with their paths, and whether they came again."""
+        if not self.first.error:
+            again = {} if self.again.error else dict(_leaves(_structured(self.again.value)))
+            for place, leaf in _leaves(_structured(self.first.value)):
+                yield place, leaf, place in again and again[place] == leaf
+
+
+def tool_tasks(factory: Callable[[], World], seed: int, may_call: Callable[[Tool], bool]) -> FirstTasks:
     """Tasks for every tool of a world, the tools in turn.
 
-    Tools that are declared read-only are called, twice: where both results agree, tasks ask for a value of them. All
-    other tools are left alone: their tasks ask for the call only.
+    Tools that may be called are called: all calls one after the other, and a little later the other way round in a
+    fresh world. Where both results agree, whatever was called before, and do not tell the time, tasks ask for a value
+    of them. The tasks of all other tools ask for the call only.
 
     Args:
         factory: makes the world.
         seed: of what is made up.
+        may_call: whether a tool may be called to see what it returns.
 
     Raises:
         InputError: no two tasks can be made.
@@ -53,59 +90,88 @@ def tool_tasks(factory: Callable[[], World], seed: int) -> list[Task]:
     world = factory()
     rng = random.Random(seed)
     made = [(one, arguments) for one in world.toolset() for arguments in argument_sets(one, SETS, rng)]
-    results = _results(factory, [(one, arguments) for one, arguments in made if one.read_only])
+    results = _results(factory, [(one, arguments) for one, arguments in made if may_call(one)])
     by_tool: dict[str, list[Task]] = {one.name: [] for one in world.toolset()}
+    changing = {
+        one.name: _changing([tried for (name, _), tried in results.items() if name == one.name], datetime.now(UTC))
+        for one in world.toolset()
+    }
     for tool, arguments in made:
-        by_tool[tool.name] += _tasks(world.name, tool, arguments, results.get(_key(tool, arguments), NOT_TRIED))
+        tried = results.get(_key(tool, arguments))
+        by_tool[tool.name] += _tasks(world.name, tool, arguments, tried, changing[tool.name])
     kept = [tasks for tasks in by_tool.values() if any(one.template != "unstable" for one in tasks)]
     tasks = list(_in_turn([_without_errors(tasks) for tasks in kept or by_tool.values()]))
     if len(tasks) < 2:
         raise InputError(f"the tools of {world.name!r} allow fewer than two different calls; write your tasks by hand")
-    return tasks
+    return FirstTasks(tasks, _notes(changing))
 
 
-def _results(factory: Callable[[], World], made: list[Made]) -> dict[str, Observation | None]:
-    """What the calls return; None where they return something else a little later."""
+def _notes(changing: dict[str, list[str]]) -> tuple[str, ...]:
+    found = {tool: ", ".join(place or "what it returns" for place in places) for tool, places in changing.items()}
+    named = "; ".join(f"{tool}: {places}" for tool, places in found.items() if places)
+    return (f"not asked for, as it changes with time or with what was called before: {named}",) if named else ()
+
+
+def _results(factory: Callable[[], World], made: Calls) -> dict[Key, Tried]:
+    """What the calls return, first in order and then in reverse."""
     if not made:
         return {}
-    actions = [Action(calls=(Call("c", one.name, arguments),)) for one, arguments in made]
-    budget = Budget(turns=len(made) + 1, tool_calls=len(made), seconds=3600)
-    task = Task("probe", factory().name, "Try the tools.")
-    harness = Harness(factory, budget=budget, judge=False)
-    script = Script({"probe": (*actions, Action(answer=""))})
+    names = ", ".join(dict.fromkeys(one.name for one, _ in made))
+    say(f"calling {names}, to see what they return ({len(made)} calls, twice) ...")
+    harness = Harness(factory, budget=Budget(turns=len(made) + 1, tool_calls=len(made), seconds=3600), judge=False)
 
-    async def twice() -> tuple[Episode, Episode]:
-        first = await harness.run(task, script)
+    async def play(order: Calls) -> dict[Key, Observation]:
+        actions = [Action(calls=(Call("c", one.name, arguments),)) for one, arguments in order]
+        script = Script({"probe": (*actions, Action(answer=""))})
+        episode = await harness.run(Task("probe", harness.world_name, "Try the tools."), script)
+        seen = [one for turn in episode.turns for one in turn.observations]
+        return {_key(*call): one for call, one in zip(order, seen, strict=False)}
+
+    async def twice() -> tuple[dict[Key, Observation], dict[Key, Observation]]:
+        first = await play(made)
         await asyncio.sleep(CLOCK_SECONDS)
-        return first, await harness.run(task, script)
+        return first, await play(made[::-1])
 
-    first, second = asyncio.run(twice())
-    pairs = zip(made, _observed(first), _observed(second), strict=False)
-    return {_key(*one): seen if seen.content == again.content else None for one, seen, again in pairs}
-
-
-def _observed(episode: Episode) -> list[Observation]:
-    return [seen for turn in episode.turns for seen in turn.observations]
+    first, again = asyncio.run(twice())
+    return {key: Tried(seen, again[key]) for key, seen in first.items() if key in again}
 
 
-def _key(tool: Tool, arguments: dict[str, Any]) -> str:
-    return f"{tool.name} {json.dumps(arguments, sort_keys=True)}"
+def _key(tool: Tool, arguments: dict[str, Any]) -> Key:
+    return tool.name, json.dumps(arguments, sort_keys=True)
 
 
-def _tasks(world: str, tool: Tool, arguments: dict[str, Any], seen: Observation | None) -> list[Task]:
+def _changing(tried: list[Tried], now: datetime) -> list[str]:
+    """Places of a tool's results whose value did not come again, or that tell the time in most results."""
+    found: dict[str, list[Any]] = {}
+    changed = set()
+    for place, leaf, came_again in chain.from_iterable(one.values() for one in tried):
+        found.setdefault(place, []).append(leaf)
+        if not came_again:
+            changed.add(place)
+    for place, leaves in found.items():
+        telling = sum(len(str(leaf)) <= LONGEST and tells_time(leaf, now) for leaf in leaves)
+        if 2 * telling > len(leaves):
+            changed.add(place)
+    return [place for place in found if place in changed]
+
+
+def _tasks(world: str, tool: Tool, arguments: dict[str, Any], tried: Tried | None, changing: list[str]) -> list[Task]:
     given = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
     asked = f"Call the tool `{tool.name}`" + (f" with {given}." if given else ".")
-    leaves = _answerable(asked, seen.value) if seen is not None and not seen.error else []
-    if leaves:
-        return [_task(world, tool, arguments, f"{asked} {question}", answer, "result") for question, answer in leaves]
-    template = "unstable" if seen is None else "error" if seen.error else "call"
+    values = [(place, leaf) for place, leaf, _ in tried.values() if place not in changing] if tried else []
+    questions = _answerable(asked, values)
+    if questions:
+        return [
+            _task(world, tool, arguments, f"{asked} {question}", answer, "result") for question, answer in questions
+        ]
+    template = "error" if tried and tried.fails else "unstable" if changing and tool.read_only else "call"
     return [_task(world, tool, arguments, f"{asked} Then answer: {DONE}", DONE, template)]
 
 
-def _answerable(asked: str, value: Any) -> list[tuple[str, Any]]:
+def _answerable(asked: str, values: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """Questions about values of a result that the call does not give away, with their answers."""
     found = []
-    for place, leaf in _leaves(value, ""):
+    for place, leaf in values:
         question = f"Answer with its `{place}`." if place else "Answer with what it returns."
         words = tokens(str(leaf))
         given_away = set(words) <= set(tokens(asked))
@@ -114,12 +180,25 @@ def _answerable(asked: str, value: Any) -> list[tuple[str, Any]]:
     return found[:LEAVES]
 
 
-def _leaves(value: Any, place: str) -> Iterator[tuple[str, Any]]:
-    """Texts and numbers of a result with their paths, those of lists aside."""
+def _structured(value: Any) -> Any:
+    """A text that holds a JSON object as that object: many MCP servers declare no schema and return such texts."""
+    if not isinstance(value, str) or not value.startswith("{"):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Texts and numbers of a result with their paths, those of lists aside; true or false if it is nothing else."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield from _leaves(member, f"{place}.{name}" if place else name)
-    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+    elif isinstance(value, bool):
+        if not place:
+            yield place, json.dumps(value)
+    elif isinstance(value, str | int | float):
         yield place, value
 
 
@@ -131,8 +210,8 @@ def _task(world: str, tool: Tool, arguments: dict[str, Any], prompt: str, answer
 
 
 def _without_errors(tasks: list[Task]) -> list[Task]:
-    """Calls that are known to fail teach little: they stay only where a tool has no other."""
-    return [one for one in tasks if one.template != "error"] or tasks
+    """Calls that are known to fail teach little: some stay only where a tool has no other."""
+    return [one for one in tasks if one.template != "error"] or tasks[:FAILING]
 
 
 def _in_turn(lists: list[list[Task]]) -> Iterator[Task]:

@@ -35,8 +35,10 @@ _BY_NAME = {
     "file": "{w}.txt",
     "id": "{n}",
 }
-_QUOTED = re.compile(r"[`'\"]([^`'\"\s]{1,40})[`'\"]")
+_QUOTED = re.compile(r"\"([^\"]{1,40})\"|`([^`]{1,40})`|'([^'\s]{1,40})'")
 """What a description quotes is most often an example."""
+_COMMA = r"(?:,\s*(?:or\s+|and\s+)?|\s+or\s+)"
+_LISTED = re.compile(rf"(?:one of|either|such as|e\.g\.|for example)[:,]?\s+((?:[\w./-]+{_COMMA})+[\w./-]+)", re.I)
 
 
 class NoValue(Exception):
@@ -55,17 +57,43 @@ def argument_sets(tool: Tool, count: int, rng: random.Random) -> list[dict[str, 
     return found
 
 
+def examples(text: str) -> list[str]:
+    """What a description gives as examples: what it quotes, else what it lists.
+
+    >>> examples('The colour, such as "red" or "dark blue".'), examples("Unit: one of km, mi or m.")
+    (['red', 'dark blue'], ['km', 'mi', 'm'])
+    """
+    quoted = ["".join(one) for one in _QUOTED.findall(text)]
+    listed = _LISTED.search(text)
+    if quoted or not listed:
+        return quoted
+    return [one.rstrip(".") for one in re.split(_COMMA, listed[1])]
+
+
+def _mentioned(tool: Tool) -> dict[str, list[str]]:
+    """Examples in a tool's own description, by parameter: those after its name and a colon, else those before any."""
+    names = list(tool.parameters.get("properties", {}))
+    if not names:
+        return {}
+    name = rf"\b({'|'.join(map(re.escape, names))})\s*(?:\([^)]*\))?:"
+    general, *pieces = re.split(name, tool.description)
+    own = {one: examples(text) for one, text in zip(pieces[::2], pieces[1::2], strict=True)}
+    common = [one for one in examples(general) if one not in names]
+    return {one: own.get(one) or common for one in names}
+
+
 def _attempt(tool: Tool, rng: random.Random) -> dict[str, Any] | None:
     try:
-        made = _Maker(tool.parameters.get("$defs", {}), rng).object(tool.parameters, 0)
+        made = _Maker(tool, rng).object(tool.parameters, 0)
     except NoValue:
         return None
     return made if tool.check_arguments(made) is None else None
 
 
 class _Maker:
-    def __init__(self, definitions: Mapping[str, Any], rng: random.Random) -> None:
-        self._definitions = definitions
+    def __init__(self, tool: Tool, rng: random.Random) -> None:
+        self._definitions: Mapping[str, Any] = tool.parameters.get("$defs", {})
+        self._mentioned = _mentioned(tool)
         self._rng = rng
 
     def object(self, schema: Mapping[str, Any], depth: int) -> dict[str, Any]:
@@ -117,9 +145,11 @@ class _Maker:
         return self._word(name, schema)
 
     def _word(self, name: str, schema: Mapping[str, Any]) -> str:
-        quoted = _QUOTED.findall(str(schema.get("description", "")))
-        if quoted:
-            return str(self._rng.choice(quoted))
+        given = examples(str(schema.get("description", "")))
+        if not given and "format" not in schema:
+            given = self._mentioned.get(name, [])
+        if given:
+            return self._rng.choice(given)
         hint = next((text for part, text in _BY_NAME.items() if part in name.lower()), "{w}")
         pattern = _BY_FORMAT.get(str(schema.get("format")), hint)
         return pattern.format(w=self._rng.choice(_WORDS), n=self._rng.randint(1, 28))

@@ -14,7 +14,7 @@ from quintain.interface.lock import compare_specs
 from quintain.interface.tasks import Task
 from quintain.interface.tools import ResultError, Tool, Toolset
 from quintain.worlds.bridges.schemas import parameters, rewritten
-from quintain.worlds.bridges.session import Address, Listing, Session, at_once, elsewhere, types
+from quintain.worlds.bridges.session import Address, Listing, Session, at_once, elsewhere, telling, types
 from quintain.worlds.bridges.world import BridgedWorld, ToolFailed, from_environment
 
 _NAME = re.compile(r"[\w.:/-]{1,128}")
@@ -84,6 +84,11 @@ class MCPWorld(BridgedWorld):
         """
         return Toolset(one.bind(partial(self._call, one.name)) for one in self._server.toolset)
 
+    @property
+    def destructive(self) -> set[str]:
+        """Names of the tools that are annotated as destructive."""
+        return self._server.destructive
+
     def data_digest(self) -> str:
         """Digest of the server's name and version."""
         server = self._server.listing.server
@@ -150,16 +155,19 @@ class _Server:
         self.listing = at_once(self._look())
         self.toolset = _toolset(self.listing, str(address))
         self.read_only = {one.name for one in self.toolset if one.read_only}
+        annotated = [(one.name, one.annotations) for one in self.listing.tools if one.annotations]
+        self.destructive = {name for name, hints in annotated if hints.destructive_hint and not hints.read_only_hint}
         self.wrapped = {one.name for one in self.listing.tools if one.output_schema and _wraps(one.output_schema)}
 
     async def _look(self) -> Listing:
         try:
-            session = await Session.open(self._address)
-            try:
-                listing = await session.listing()
-            except BaseException:
-                session.close()
-                raise
+            with telling(self._address):
+                session = await Session.open(self._address)
+                try:
+                    listing = await session.listing()
+                except BaseException:
+                    session.close()
+                    raise
             self.put_back(session)
             return listing
         except ToolFailed as error:

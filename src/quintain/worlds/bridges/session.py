@@ -11,10 +11,12 @@ import atexit
 import concurrent.futures
 import logging
 import os
+import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -33,10 +35,12 @@ try:
 except ImportError:
     raise InputError("MCP servers need the package mcp: pip install 'quintain[mcp]'") from None
 
-__all__ = ["Address", "Listing", "Session", "at_once", "elsewhere", "types"]
+__all__ = ["Address", "Listing", "Session", "at_once", "elsewhere", "telling", "types"]
 
 START_SECONDS = 30.0
 """Within this a server must have started, and again have listed its tools."""
+QUIET_SECONDS = 2.0
+"""A server that takes longer is spoken of."""
 PAGES = 100
 """Most pages of a tool list."""
 SCRATCH = "{scratch}"
@@ -45,6 +49,10 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())  # what breaks is sai
 
 _LAST_WORDS = 2000
 """Bytes kept of what a server writes to its standard error."""
+_LONGEST = 300
+"""Most characters of what a server says that go into a line of ours."""
+_FRAMES = " \t|+-│─╭╮╰╯"
+"""What tracebacks of groups and log tables draw around their words."""
 _END_SECONDS = 8.0
 """How long the end of this process waits for servers to end: the SDK asks, then terminates, then kills."""
 
@@ -248,8 +256,9 @@ class Session:
             raise InfraError(f"{where} broke off: {_line(describe(_first(error)))}{self._said()}") from None
 
     def _said(self) -> str:
-        lines = self._errors.decode(errors="replace").strip().splitlines()
-        return f"; its last words: {_line(lines[-1])}" if lines else ""
+        lines = [line.strip(_FRAMES) for line in self._errors.decode(errors="replace").splitlines()]
+        last = next((line for line in reversed(lines) if line), "")
+        return f"; its last words: {_line(last)}" if last else ""
 
 
 def _write(folder: Path, name: str, text: str) -> None:
@@ -268,7 +277,23 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.split())[:200]
+    """At most `_LONGEST` characters of a text, as one line of whole words."""
+    line = " ".join(text.split())
+    if len(line) <= _LONGEST:
+        return line
+    return f"{line[:_LONGEST].rpartition(' ')[0] or line[:_LONGEST]} ..."
+
+
+@contextmanager
+def telling(address: Address) -> Iterator[None]:
+    """Says on standard error what is waited for, and for how long at most, once a server takes its time."""
+    words = f"waiting for MCP server {address} to start and list its tools, at most {START_SECONDS:g} s for each ..."
+    later = partial(print, words, file=sys.stderr, flush=True)
+    notice = asyncio.get_running_loop().call_later(QUIET_SECONDS, later)
+    try:
+        yield
+    finally:
+        notice.cancel()
 
 
 _alive: set[asyncio.Task[None]] = set()
