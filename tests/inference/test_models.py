@@ -3,6 +3,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -24,9 +25,26 @@ def test_a_folder_gives_an_fp32_model_in_eval_mode_and_its_tokenizer(model_folde
     assert tokenizer.is_fast
 
 
+def test_a_random_model_has_the_shape_it_is_named_for_and_is_the_same_every_time(model_folder, tmp_path, monkeypatch):
+    monkeypatch.setenv("QUINTAIN_CACHE", str(tmp_path))
+    shutil.copytree(model_folder, cache_folder() / "models" / DEFAULT)
+    model, tokenizer = load_model("random:3x384")
+    config = model.config
+    assert (config.num_hidden_layers, config.hidden_size, config.intermediate_size) == (3, 384, 1024)
+    assert (config.num_attention_heads, config.num_key_value_heads, config.head_dim) == (6, 2, 64)
+    assert config.vocab_size == load_model(str(model_folder))[0].config.vocab_size
+    assert tokenizer("3 + 4?").input_ids == load_model(str(model_folder))[1]("3 + 4?").input_ids
+    shutil.rmtree(cache_folder() / "models" / "random-3x384")
+    again = load_model("random:3x384")[0]
+    assert all(torch.equal(one, two) for one, two in zip(model.parameters(), again.parameters(), strict=True))
+
+
 @pytest.mark.parametrize(
     ("ref", "message"),
     [
+        ("random:0x64", "layers must be at least 1"),
+        ("random:2x100", "the width a multiple of 64"),
+        ("random:2", "no such folder"),
         ("./nowhere", "no such folder"),
         ("/no/such/model", "no such folder"),
         ("typo", "no such folder"),

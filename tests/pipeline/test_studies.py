@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from dataclasses import replace
 
 import pytest
 
 from quintain.cli.main import main
 from quintain.commands.commands import recipes_folder
+from quintain.inference.models import inspect_model
 from quintain.interface.errors import InputError
 from quintain.pipeline.run import Finished
 from quintain.recipe import Recipe, load_recipe
@@ -106,6 +109,30 @@ def test_a_study_trains_every_cell_shares_the_rest_and_goes_on_where_it_stopped(
     again = run(small, folder)
     assert again["rows"] == result["rows"]
     assert (folder / "sft-mix-3" / "model" / "model.safetensors").stat().st_mtime_ns == before
+
+
+def test_several_models_have_a_grid_each_and_stand_side_by_side_by_size(small, tmp_path, model_folder, monkeypatch):
+    other = tmp_path / "other"
+    shutil.copytree(model_folder, other)
+    monkeypatch.setitem(STUDIES, "recovery", replace(STUDIES["recovery"], seeds=(1,)))
+    models = [str(other), str(model_folder)]
+    costs = run(small, tmp_path / "runs", models=models, cost_only=True)
+    assert (costs["cells"], [line.split(": ")[0] for line in costs["lines"]]) == (4, models)
+    result = run(small, tmp_path / "runs", models=models)
+    assert [one["model"] for one in result["models"]] == models
+    assert {one["parameters"] for one in result["models"]} == {inspect_model(str(other)).parameters}
+    assert [[row["group"] for row in one["rows"]] for one in result["models"]] == [["clean", "mix"]] * 2
+    page = (tmp_path / "runs" / "sizes.md").read_text()
+    assert page.count("| clean | 1 |") == page.count("| mix | 1 |") == 2
+    assert len(list((tmp_path / "runs").glob("*/study.md"))) == 2
+    assert run(small, tmp_path / "runs", models=models, cost_only=True)["lines"][1].endswith(
+        ", 0 of them still to come"
+    )
+
+
+def test_a_model_given_twice_is_refused(small, tmp_path):
+    with pytest.raises(InputError, match="--models a,b,a: one of them is given twice"):
+        run(small, tmp_path, models=["a", "b", "a"])
 
 
 @pytest.mark.slow

