@@ -258,6 +258,13 @@ def test_an_mcp_server(here, model_folder, capsys):
     passes_doctor_and_trains(Path("served"), model_folder, capsys)
 
 
+def test_servers_whose_tools_are_all_read_only_are_shared_by_all_episodes(here, capsys):
+    server = shlex.join([sys.executable, "-I", "-S", str(STRANGE), "read-only tools alone"])
+    assert main(["init", "served", "--from-mcp", server]) == 0
+    assert "stateless = true" in Path("served/recipe.toml").read_text()
+    assert "stateless" not in capsys.readouterr().out
+
+
 def test_an_api(here, model_folder, capsys):
     with api() as (url, seen):
         described = json.loads(Path("api.json").read_text()) | {"servers": [{"url": url}]}

@@ -78,6 +78,8 @@ def listed(parameters):
     match WAY:
         case "twins":
             return {"tools": [TOOLS["add"], TOOLS["add"]]}
+        case "read-only tools alone":
+            return {"tools": [TOOLS["add"]]}
         case "one tool":
             return {"tools": [TOOLS["count"]]}
         case "no tools":

@@ -30,7 +30,7 @@ def tells_time(value: Any, now: datetime) -> bool:
     [False, False, False, False, False]
     """
     text = str(value).lower()
-    numbers = [int(one) for one in re.findall(r"\d+", text)]
+    numbers = [int(one) for one in re.findall(r"\d{1,14}", text)]
     words = set(re.findall(r"[^\W\d_]+", text))
     days = [now + zone for zone in _ZONES]
     return (

@@ -35,7 +35,6 @@ LONGEST = 40
 """Longest value that is asked for, in characters."""
 DONE = "done"
 """The answer where only the call counts."""
-
 FAILING = 3
 """Most tasks of a tool of which no call is known that succeeds."""
 
@@ -93,7 +92,7 @@ def tool_tasks(factory: Callable[[], World], seed: int, may_call: Callable[[Tool
     results = _results(factory, [(one, arguments) for one, arguments in made if may_call(one)])
     by_tool: dict[str, list[Task]] = {one.name: [] for one in world.toolset()}
     changing = {
-        one.name: _changing([tried for (name, _), tried in results.items() if name == one.name], datetime.now(UTC))
+        one.name: _changing([tried for (name, _), tried in results.items() if name == one.name])
         for one in world.toolset()
     }
     for tool, arguments in made:
@@ -140,7 +139,11 @@ def _key(tool: Tool, arguments: dict[str, Any]) -> Key:
     return tool.name, json.dumps(arguments, sort_keys=True)
 
 
-def _changing(tried: list[Tried], now: datetime) -> list[str]:
+def _telling(leaf: Any) -> bool:
+    return tells_time(leaf, datetime.now(UTC))
+
+
+def _changing(tried: list[Tried]) -> list[str]:
     """Places of a tool's results whose value did not come again, or that tell the time in most results."""
     found: dict[str, list[Any]] = {}
     changed = set()
@@ -148,18 +151,16 @@ def _changing(tried: list[Tried], now: datetime) -> list[str]:
         found.setdefault(place, []).append(leaf)
         if not came_again:
             changed.add(place)
-    for place, leaves in found.items():
-        telling = sum(len(str(leaf)) <= LONGEST and tells_time(leaf, now) for leaf in leaves)
-        if 2 * telling > len(leaves):
-            changed.add(place)
-    return [place for place in found if place in changed]
+    telling = {place for place, leaves in found.items() if 2 * sum(map(_telling, leaves)) > len(leaves)}
+    return [place for place in found if place in changed | telling]
 
 
 def _tasks(world: str, tool: Tool, arguments: dict[str, Any], tried: Tried | None, changing: list[str]) -> list[Task]:
     given = ", ".join(f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())
     asked = f"Call the tool `{tool.name}`" + (f" with {given}." if given else ".")
-    values = [(place, leaf) for place, leaf, _ in tried.values() if place not in changing] if tried else []
-    questions = _answerable(asked, values)
+    values = tried.values() if tried else ()
+    lasting = [(place, leaf) for place, leaf, _ in values if place not in changing and not _telling(leaf)]
+    questions = _answerable(asked, lasting)
     if questions:
         return [
             _task(world, tool, arguments, f"{asked} {question}", answer, "result") for question, answer in questions

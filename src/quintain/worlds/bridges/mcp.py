@@ -20,6 +20,8 @@ from quintain.worlds.bridges.world import BridgedWorld, ToolFailed, from_environ
 _NAME = re.compile(r"[\w.:/-]{1,128}")
 _WRAPPED = "result"
 """Servers wrap a result that is no object in this member (the SDK's `MCPServer` does)."""
+IDLE = 4
+"""Most sessions kept for episodes to come; each holds a process."""
 
 
 class MCPWorld(BridgedWorld):
@@ -208,7 +210,7 @@ class _Server:
 
     def put_back(self, session: Session) -> None:
         """Keeps a session as new for the next episode; one over HTTP, which costs no process and may expire, ends."""
-        if self._address.command:
+        if self._address.command and len(self._idle) < IDLE:
             self._idle.append(session)
         else:
             session.close()

@@ -49,7 +49,7 @@ logging.getLogger("mcp").addHandler(logging.NullHandler())  # what breaks is sai
 
 _LAST_WORDS = 2000
 """Bytes kept of what a server writes to its standard error."""
-_LONGEST = 300
+_LONGEST = 200
 """Most characters of what a server says that go into a line of ours."""
 _FRAMES = " \t|+-│─╭╮╰╯"
 """What tracebacks of groups and log tables draw around their words."""
