@@ -192,7 +192,7 @@ def test_a_trained_stage_is_served_from_its_run(finished):
     [
         (("--host", "0.0.0.0"), "export QUINTAIN_API_KEY=..."),
         (("--temperature", "nan"), "must be at least 0"),
-        (("--port", "99999"), "port 99999 of 127.0.0.1"),
+        (("--port", "99999"), "port 99999: must be 0 to 65535"),
         (("--port", "0", "--stage", "demos"), "demos is no finished training stage"),
     ],
 )

@@ -284,9 +284,9 @@ def _endpoint(options: argparse.Namespace) -> dict[str, Any] | None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    from quintain.pipeline.reporting import report
+    from quintain.commands.commands import report_of
 
-    return finish(lambda: {"lines": [str(path) for path in report(options.run)]}, options.json)
+    return finish(lambda: report_of(options.run), options.json)
 
 
 def _view(options: argparse.Namespace) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ from quintain.commands.rescoring import rescore as judge_again
 from quintain.commands.rescoring import stored_stage
 from quintain.interface.errors import InputError
 from quintain.pipeline.reporting import report
-from quintain.pipeline.run import Finished, StageFunction, run_recipe
+from quintain.pipeline.run import Finished, StageFunction, finished, run_recipe
 from quintain.pipeline.stages import STAGES
 from quintain.pipeline.workshop import LOCK, Workshop
 from quintain.progress import say
@@ -178,7 +179,20 @@ def _run(
             check_precision(stage.train)  # now, not after hours of stages before it
     say(f"run folder: {folder}")
     folder = folder.absolute()  # a world may change the working directory
-    done = run_recipe(recipe, text, home.resolve(), folder, stages, accept_drift)
+    return _told(folder, run_recipe(recipe, text, home.resolve(), folder, stages, accept_drift))
+
+
+def report_of(folder: Path) -> dict[str, Any]:
+    """Writes a run's report again; returns what `run` does.
+
+    Raises:
+        InputError: the folder holds no run, or no stage of it is finished.
+    """
+    return _told(folder, finished(folder))
+
+
+def _told(folder: Path, done: Sequence[Finished]) -> dict[str, Any]:
+    """Writes the report and says what it is about."""
     json_path, html_path = report(folder)
     lines = [f"{one.name:<12} {one.seconds:>6.0f} s  {one.result.get('line', '')}" for one in done]
     lines += [line for one in done for line in one.result.get("drift", ())]

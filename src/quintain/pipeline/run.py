@@ -229,6 +229,17 @@ def _finished(manifest: dict[str, Any]) -> Finished:
     )
 
 
+def finished(folder: Path) -> list[Finished]:
+    """The finished stages of a run, in its recipe's order.
+
+    Raises:
+        InputError: the folder holds no run, or a manifest is damaged.
+    """
+    recipe, _ = read_recipe(folder)
+    manifests = (read_manifest(folder / stage.name) for stage in recipe.stages)
+    return [_finished(one) for one in manifests if one is not None and one["status"] == "done"]
+
+
 def read_recipe(folder: Path) -> tuple[Recipe, Path]:
     """The recipe a run's folder was made with, and the folder its paths are relative to.
 

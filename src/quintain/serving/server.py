@@ -72,11 +72,12 @@ def listen(host: str, port: int) -> socket.socket:
     Raises:
         InputError: it is in use, or no address of this machine.
     """
+    if not 0 <= port <= 65_535:
+        raise InputError(f"port {port}: must be 0 to 65535; 0 takes a free one")
     try:
         return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
-    except (OSError, OverflowError) as error:
-        busy = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        reason = "in use by another program" if busy else str(error)
+    except OSError as error:
+        reason = "in use by another program" if error.errno == errno.EADDRINUSE else str(error)
         raise InputError(f"port {port} of {host}: {reason}; give another --port (0 takes a free one)") from None
 
 
