@@ -79,6 +79,8 @@ def test_a_hit_shows_its_first_sentence_unless_the_title_says_it():
     assert Document("FRA airport", "Airport. City: Frankfurt.").snippet() == ""
     assert Document("Note", "x" * 100).snippet() == "x" * 37 + "..."
     assert Document("德国", "国家或地区。首都：柏林。").snippet() == "国家或地区"
+    assert Document("Heron", "# Heron\n\n## About it\n\nA rowing boat. Fast.").snippet() == "A rowing boat"
+    assert Document("夜间划船", "夜间划船\n\n在河上举行。").snippet() == "在河上举行"
 
 
 @pytest.fixture
@@ -173,3 +175,22 @@ def test_a_long_document_is_read_page_by_page(tmp_path):
 def test_tasks_are_made_for_the_built_in_collection_only(folder):
     with pytest.raises(InputError, match="give its pools a `file`"):
         Desk.generate("eval", 1, 0, ("en",), (), collection=str(folder))
+
+
+@pytest.mark.parametrize(
+    ("text", "title"),
+    [
+        ("Night Row\n\nThe Night Row takes place at River Tarn.", "Night Row"),
+        ("夜间划船\n\n在塔恩河举行。", "夜间划船"),
+        ("Night Row\nThe Night Row takes place at River Tarn.", "night_row"),  # a paragraph's first line
+        ("It takes place at night.\n\nBring a lamp.", "night_row"),
+        ("Date: 6 June\n\nBring a lamp.", "night_row"),
+        ("- a lamp\n\n- a coat", "night_row"),
+        ("Night Row", "night_row"),
+    ],
+)
+def test_a_text_is_titled_by_a_first_line_that_reads_like_a_title(tmp_path, text, title):
+    (tmp_path / "night_row.txt").write_text(text, encoding="utf-8")
+    (document,) = read_collection(tmp_path).documents
+    assert document.title == title
+    assert document.text == text

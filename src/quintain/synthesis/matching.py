@@ -11,7 +11,8 @@ from quintain.interface.words import fold, has_chinese
 ROUNDING = Decimal("0.005")
 """Relative tolerance of a gold number with a fraction; whole numbers have none."""
 
-_NUMBER = re.compile(r"[-+]?\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|[-+]?\d+(?:\.\d+)?")
+NUMBER = r"(?:[-+]?\d{1,3}(?:[,，]\d{3})+(?:\.\d+)?|[-+]?\d+(?:\.\d+)?)"
+"""Pattern of a number, with or without separators of thousands."""
 
 
 def numbers(text: str) -> list[Decimal]:
@@ -20,7 +21,7 @@ def numbers(text: str) -> list[Decimal]:
     >>> numbers("About 4,222 of 12.5 (-3)")
     [Decimal('4222'), Decimal('12.5'), Decimal('-3')]
     """
-    return [Decimal(re.sub("[,，]", "", found)) for found in _NUMBER.findall(text.replace("−", "-"))]
+    return [Decimal(re.sub("[,，]", "", found)) for found in re.findall(NUMBER, text.replace("−", "-"))]
 
 
 def names(text: str, name: str) -> bool:

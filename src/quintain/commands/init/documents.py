@@ -1,21 +1,21 @@
 """Tasks about a folder of documents: questions whose answers stand in them, each with a plan that was tried.
 
 Where a document states facts in plain form (`Label: value`, `The X of E is V`), the offline teacher of synthesis asks
-for them, across documents too. Any other sentence with a number, or else a telling word, becomes a gap to fill.
+for them, across documents too. Other sentences have a gap to fill (`gaps`).
 """
 
 from __future__ import annotations
 
 import random
-import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from decimal import Decimal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from quintain.commands.init.gaps import Gap, gaps
 from quintain.commands.init.project import MEASURED
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
@@ -25,6 +25,7 @@ from quintain.synthesis.documents import Document as Source
 from quintain.synthesis.matching import numbers
 from quintain.synthesis.memory import Excerpt, Memory
 from quintain.synthesis.offline.questions import write_questions
+from quintain.synthesis.quantities import quantity
 from quintain.synthesis.questions import MadeQuestion
 from quintain.synthesis.statements import Statement, statements
 from quintain.worlds.answers import wrong
@@ -39,12 +40,9 @@ MOST = 400
 """Most tasks to learn from."""
 PAGES = 3
 """What a task asks for stands on one of a document's first pages."""
-GAP = "___"
 
 _FORMS = ("lookup", "hop", "total", "difference", "compare")
 """Forms of questions that need the documents; in the others the question states what is needed."""
-_NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w.,]*\d)")
-_WORD = re.compile(r"[^\W\d_]{6,}")
 _ASKED = {
     "en": 'In the document "{title}", what stands at the gap? {sentence}',
     "zh": "文档“{title}”中，空格处是什么？{sentence}",
@@ -81,6 +79,8 @@ class _Maker:
         self._world = world
         self._collection = collection
         self._rng = rng
+        found = gaps([_told(one) for one in collection.documents])
+        self._found = {one.title: own for one, own in zip(collection.documents, found, strict=True)}
 
     def tasks(self, documents: Sequence[Document], seed: int) -> list[Task]:
         """Tasks about these documents and no others, in random order."""
@@ -99,11 +99,10 @@ class _Maker:
                         yield from self._asked(excerpt)
 
     def _gaps(self, documents: Sequence[Document]) -> Iterator[Task]:
-        """Sentences with a number or a word left out."""
+        """Sentences with a name, a quantity or a date left out."""
         for document in documents:
-            said = list(statements(Source(document.title, document.text, document.title)))
-            told = [one for one in said if not one.attribute]  # the others are asked for as they are
-            found = [task for one in told if (task := self._gap(one)) is not None]
+            tasks = [self._gap(one) for one in self._found[document.title]]
+            found = [one for one in tasks if one is not None]
             yield from self._rng.sample(found, min(GAPS, len(found)))
 
     def _asked(self, excerpt: Excerpt) -> Iterator[Task]:
@@ -114,17 +113,10 @@ class _Maker:
                 if task is not None:
                     yield task
 
-    def _gap(self, said: Statement) -> Task | None:
-        if GAP in said.text:
-            return None
-        found = _NUMBER.findall(said.text)
-        words = [word for word in _WORD.findall(said.text) if fold(word) not in fold(said.entity)]
-        value = found[0] if found else max(words, key=len, default="")
-        if not value or said.text.count(value) != 1:
-            return None
-        asked = _ASKED[said.language].format(title=said.entity, sentence=said.text.replace(value, GAP))
-        answer = {"number": value.replace(",", "")} if found else {"text": value}
-        return self._task(asked, answer, [Statement(said.entity, said.text, said.language, value=value)], "gap")
+    def _gap(self, gap: Gap) -> Task | None:
+        said = gap.said
+        asked = _ASKED[said.language].format(title=said.entity, sentence=gap.sentence)
+        return self._task(asked, _gold(gap.value), [replace(said, value=gap.value)], "gap")
 
     def _task(self, asked: str, answer: dict[str, Any], used: Sequence[Statement], form: str) -> Task | None:
         """The task, if its plan finds every value and its answer is right by the desk's rule."""
@@ -165,9 +157,22 @@ def _answer(made: MadeQuestion, used: Sequence[Statement]) -> dict[str, Any]:
     (value,) = made.answer
     if made.frame["form"] == "compare":
         return {"text": value, "reject": [one.entity for one in used if one.entity != value]}
-    found = numbers(value)
-    is_number = len(found) == 1 and not re.search(r"[^\W\d_]|%", value)
-    return {"number": str(Decimal(found[0]))} if is_number else {"text": value}
+    return _gold(value)
+
+
+def _gold(value: str) -> dict[str, Any]:
+    """How an answer is judged; the unit of a number need not be said, but no other one may be."""
+    found = quantity(value)
+    if found is None:
+        return {"text": value}
+    number, unit = f"{found[0]:f}", found[1]
+    return {"text": value, "aliases": [number]} if unit else {"number": number}
+
+
+def _told(document: Document) -> list[Statement]:
+    """The sentences of a document that no question asks for as they are, headings aside."""
+    said = statements(Source(document.title, document.text, document.title))
+    return [one for one in said if not one.attribute and not one.text.startswith("#")]
 
 
 def _stands(value: str, page: str) -> bool:

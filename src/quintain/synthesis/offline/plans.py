@@ -10,7 +10,7 @@ from typing import Any
 
 from quintain.interface.tools import Tool, Toolset
 from quintain.synthesis.judging import KINDS
-from quintain.synthesis.matching import names
+from quintain.synthesis.matching import names, numbers
 from quintain.synthesis.offline import wording
 from quintain.synthesis.planning import MadePlan
 from quintain.synthesis.questions import Question
@@ -94,11 +94,11 @@ class _Writer:
 
     def compute(self, unknown: bool = False) -> MadePlan:
         """A calculation over the question's values, or over values it does not hold."""
-        values = self.frame["values"]
+        values = [f"{numbers(one)[0]:f}" for one in self.frame["values"]]
         sign = (
             " > " if self.frame["form"].endswith("compare") else " + " if self.frame["form"] != "difference" else " - "
         )
-        expression = sign.join(values[:2])
+        expression = sign.join(values)
         reason = wording.NEEDS if unknown else wording.GIVEN
         return self.plan("", reason, self.rng.choice(self.sums), expression)
 

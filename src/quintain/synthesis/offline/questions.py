@@ -13,6 +13,7 @@ from typing import Any
 from quintain.synthesis.matching import names, numbers, stands
 from quintain.synthesis.memory import Excerpt
 from quintain.synthesis.offline.wording import CLUE, FACTS, QUESTIONS, joined
+from quintain.synthesis.quantities import same_unit, with_number
 from quintain.synthesis.questions import MadeQuestion, MadeQuestions
 from quintain.synthesis.statements import Statement
 
@@ -68,7 +69,8 @@ def _numerical(excerpt: Excerpt, rng: random.Random) -> Made:
         return None
     form = "given_total" if rng.random() < GIVEN_SHARE else rng.choice(("total", "difference"))
     result = _plain(numbers(pair[0].value)[0] + (-1 if form == "difference" else 1) * numbers(pair[1].value)[0])
-    return _question("numerical", form, excerpt, pair, [result], rng, entities=[one.entity for one in pair])
+    answer = with_number(pair[0].value, result)
+    return _question("numerical", form, excerpt, pair, [answer], rng, entities=[one.entity for one in pair])
 
 
 def _comparison(excerpt: Excerpt, rng: random.Random) -> Made:
@@ -115,22 +117,18 @@ _MAKERS: dict[str, Callable[[Excerpt, random.Random], Made]] = {
 
 
 def _pair(excerpt: Excerpt, rng: random.Random) -> tuple[Statement, Statement] | None:
-    """Two numbers of one attribute, of the entity and of another, the larger first."""
+    """Two quantities of one attribute and unit, of the entity and of another, the larger first."""
     pairs = [
         (one, other)
         for one in excerpt.own
         for other in excerpt.peers
-        if one.attribute and one.attribute == other.attribute and _is_number(one.value) and _is_number(other.value)
+        if one.attribute and one.attribute == other.attribute and same_unit(one.value, other.value)
         if numbers(one.value) != numbers(other.value)
     ]
     if not pairs:
         return None
     one, other = rng.choice(pairs)
     return (one, other) if numbers(one.value)[0] > numbers(other.value)[0] else (other, one)
-
-
-def _is_number(value: str) -> bool:
-    return len(numbers(value)) == 1 and not any(char.isalpha() for char in value)
 
 
 def _plain(number: Any) -> str:

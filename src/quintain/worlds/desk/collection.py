@@ -38,11 +38,20 @@ class Document:
         return pages_of(self.text, PAGE_WIDTH)
 
     def snippet(self) -> str:
-        """The first sentence, at most `SNIPPET_CHARACTERS`; "" if the title says as much."""
-        first = _SENTENCE.split(self.text.strip(), maxsplit=1)[0].strip().rstrip(".。")
+        """The first sentence below headings, at most `SNIPPET_CHARACTERS`; "" if the title says as much."""
+        first = _SENTENCE.split(self._body(), maxsplit=1)[0].strip().rstrip(".。")
         if fold(first) in fold(self.title):
             return ""
         return first if len(first) <= SNIPPET_CHARACTERS else first[: SNIPPET_CHARACTERS - 3].rstrip() + "..."
+
+    def _body(self) -> str:
+        """The text without the title and the headings it begins with."""
+        text = self.text.strip()
+        first, _, rest = text.partition("\n")
+        while rest and (first.startswith("#") or fold(first.strip()) in fold(self.title)):
+            text = rest.strip()
+            first, _, rest = text.partition("\n")
+        return text
 
 
 def pages_of(text: str, width: int) -> list[str]:

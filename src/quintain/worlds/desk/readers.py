@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ MAX_BYTES = 5_000_000
 MAX_TITLE = 100
 """Longer titles are cut, in characters."""
 
+_TITLE = re.compile(r"\w[^.!?:;,|。！？：；，]{0,59}")
 _TEXT = {".txt", ".text", ".md", ".markdown"}
 _HTML = {".html", ".htm"}
 _LINES = {".jsonl", ".ndjson"}
@@ -32,9 +34,10 @@ class Skip(Exception):
 def read_collection(path: Path) -> Collection:
     """Every readable file under a folder (or the one file given) as documents, in the order of their paths.
 
-    A text file is one document titled by its first Markdown heading or its name, a page by its `<title>`, a
-    line of JSON Lines by `title` with its `text`. Titles that repeat get a number. Files that are empty, not
-    UTF-8, binary, larger than `MAX_BYTES` or of another kind are skipped and counted by reason.
+    A text file is one document titled by its first Markdown heading, by a short first line that a blank one follows,
+    or by its name, a page by its `<title>`, a line of JSON Lines by `title` with its `text`. Titles that repeat get a
+    number. Files that are empty, not UTF-8, binary, larger than `MAX_BYTES` or of another kind are skipped and counted
+    by reason.
 
     Raises:
         InputError: the path does not exist, or nothing in it is readable.
@@ -67,7 +70,7 @@ def _read(file: Path, skipped: Counter[str]) -> Iterator[Document]:
     elif kind in _HTML:
         yield _page(text, file.stem)
     else:
-        yield Document(_heading(text) or file.stem, text.strip())
+        yield Document(_heading(text) or _title_line(text) or file.stem, text.strip())
 
 
 def _decoded(file: Path) -> str:
@@ -102,6 +105,14 @@ def _page(text: str, stem: str) -> Document:
 def _heading(text: str) -> str:
     first = text.strip().split("\n", 1)[0]
     return first.lstrip("#").strip() if first.startswith("#") else ""
+
+
+def _title_line(text: str) -> str:
+    """The first line, if it reads like a title: a few words without the marks of a sentence or a list."""
+    first, _, rest = text.strip().partition("\n")
+    blank, _, body = rest.partition("\n")
+    title = first.strip()
+    return title if body.strip() and not blank.strip() and _TITLE.fullmatch(title) else ""
 
 
 def _lines(text: str, skipped: Counter[str]) -> Iterator[Document]:
