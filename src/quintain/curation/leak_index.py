@@ -121,6 +121,10 @@ def _parts(sources: Sequence[_Source]) -> list[Part]:
     masked = [tokens.masked[first:last] for first, last in spans]
     _, _, seeds, whole = _weigh([grams(one, SEED).tolist() for one in masked], sources)
     pairs, own_pairs, content, _ = _weigh([grams(one, PAIR).tolist() for one in masked], sources)
+    # where runs of 5 leave something to look for, wording alone is no match: a sibling has as much of it
+    content = [
+        own if own and not all_of_it else one for own, all_of_it, one in zip(own_pairs, whole, content, strict=True)
+    ]
     singles, own_singles, _, _ = _weigh([grams(one, 1).tolist() for one in masked], sources)
     names = {1: own_singles, PAIR: own_pairs}
     exact = _told_apart_by_numbers(masked, sources)
