@@ -239,6 +239,19 @@ def test_few_measured_tasks_learn_from_training_what_their_templates_wording_is(
     assert list(scan(inside(pool[0].prompt[:70]), pool, training)) == ["gap-Osprey"]
 
 
+def test_a_sibling_in_a_rare_wording_is_not_taken_for_the_task():
+    def tasks(asked: str, *documents: str) -> list[Task]:
+        texts = [asked.format(one) for one in documents]
+        return [Task(text, "boats", text, template="lookup", cluster=text[-6:]) for text in texts]
+
+    rare = "Which value do the sources give for the length in cm of {}?"
+    pool, training = tasks(rare, "Gannet"), tasks(rare, "Puffin")
+    training += tasks("Which value do the sources give for the seats of {}?", "Petrel", "Dunlin", "Curlew", "Turnstone")
+    training += tasks("What is the length in cm of {}?", "Osprey", "Heron", "Plover", "Redshank")
+    assert scan(training[0].prompt, pool, training) == {}
+    assert list(scan(inside(pool[0].prompt), pool, training)) == [pool[0].id]
+
+
 def sums(*pairs: tuple[int, int]) -> list[Task]:
     return [
         Task(f"sum-{a}-{b}", "sums", f"Call the tool `add` with a = {a}, b = {b}.", template="call", cluster=f"{a},{b}")

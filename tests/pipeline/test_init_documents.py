@@ -28,7 +28,7 @@ def asked(*texts: str, title: str = "Boat") -> list[set[str]]:
         ("A ticket costs €12 or 15 euros at the gate.", {"€12", "15 euros"}),
         ("The last service was on 26 April 2025.", {"26 April 2025"}),
         ("Rent is due on March 3, 2026 at 09:30.", {"March 3, 2026", "09:30"}),
-        ("The University of Oslo lent it.", {"University of Oslo"}),
+        ("The University of Oslo lent it to Dr. Ida Noor.", {"University of Oslo", "Dr. Ida Noor"}),
         ("Dogs get it wet.", set()),  # a first word has its capital from where it stands
         ("它由诺德维克船厂于2009年5月2日建造。", {"诺德维克船厂", "2009年5月2日"}),
         ("航道长1250米，宽30米。", {"1250米", "30米"}),
@@ -69,6 +69,16 @@ def test_values_with_a_unit_are_added_subtracted_and_compared(line, unit):
             assert wrong(task.answer, f"{result} euros", task.prompt) != ""
             sign = "+" if task.template == "total" else "-"
             assert task.setup["plan"][-1][0][1] == f"{max(left, right)} {sign} {min(left, right)}"
+
+
+def test_facts_in_markdown_are_facts():
+    documents = [
+        Document(f"Tower{n}", f"# Tower{n}\n\n## How tall\n\n- **Height:** {90 + n} m\n- by [Ida](http://a.example)")
+        for n in range(4)
+    ]
+    learnt, held_out = document_tasks("w", Collection(documents, "towers"), 1)
+    assert {"lookup", "compare"} <= {task.template for task in learnt + held_out}
+    assert not any(mark in task.prompt for task in learnt + held_out for mark in "*#[")
 
 
 def test_values_of_different_units_are_not_added():

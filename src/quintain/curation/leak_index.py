@@ -136,9 +136,9 @@ def _parts(sources: Sequence[_Source]) -> list[Part]:
         long = _long_runs(tokens.raw[first:last], masked[number], {} if whole[number] else seeds[number], run)
         if exact[number]:
             raw_pairs = Counter(grams(tokens.raw[first:last], PAIR).tolist())
-            pairs[number] = content[number] = _shares(raw_pairs)
-        found = (last - first, words, pairs[number], content[number], seeds[number], run, long)
-        found += (whole[number], exact[number])
+            pairs[number] = content[number] = _shares({run: float(count) for run, count in raw_pairs.items()})
+        counted = (pairs[number], content[number], seeds[number])
+        found = (last - first, words, *counted, run, long, whole[number], exact[number])
         own = {n: _without(one[number], number_only[n]) for n, one in names.items()} if words < HALVED_FROM else {}
         size = next((n for n, one in own.items() if one), 0)
         places = np.flatnonzero(np.isin(grams(masked[number], size), list(own[size]))).tolist() if size else []

@@ -163,6 +163,11 @@ def _page(text: str, stem: str) -> list[tuple[str, str]]:
     return [(title or stem, body)]
 
 
+def without_markup(text: str) -> str:
+    """Markdown as plain text: links by their words, no headings' `#`, bullets or emphasis."""
+    return _MARKUP.sub("", _LINK.sub(r"\1", text))
+
+
 def _sections(text: str, stem: str, markdown: bool) -> Iterator[tuple[str, str]]:
     """Title and body of each `# heading`; what comes before the first one belongs to the file's name."""
     if not markdown:

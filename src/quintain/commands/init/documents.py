@@ -7,6 +7,7 @@ for them, across documents too. Other sentences have a gap to fill (`gaps`).
 from __future__ import annotations
 
 import random
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -22,6 +23,7 @@ from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
 from quintain.interface.words import fold
 from quintain.synthesis.documents import Document as Source
+from quintain.synthesis.documents import without_markup
 from quintain.synthesis.matching import numbers
 from quintain.synthesis.memory import Excerpt, Memory
 from quintain.synthesis.offline.questions import write_questions
@@ -90,7 +92,7 @@ class _Maker:
 
     def _questions(self, documents: Sequence[Document], seed: int) -> Iterator[Task]:
         """The offline teacher's questions that can be answered by looking."""
-        sources = (Source(one.title, one.text, one.title) for one in documents)
+        sources = (_source(one) for one in documents)
         with tempfile.TemporaryDirectory() as folder, closing(Memory(Path(folder) / "memory.sqlite")) as memory:
             memory.add(sources, Counter())
             for language in ("en", "zh"):
@@ -171,8 +173,13 @@ def _gold(value: str) -> dict[str, Any]:
 
 def _told(document: Document) -> list[Statement]:
     """The sentences of a document that no question asks for as they are, headings aside."""
-    said = statements(Source(document.title, document.text, document.title))
-    return [one for one in said if not one.attribute and not one.text.startswith("#")]
+    return [one for one in statements(_source(document)) if not one.attribute]
+
+
+def _source(document: Document) -> Source:
+    """The document without headings, which state nothing."""
+    text = re.sub(r"(?m)^#{1,6} .*$", "", document.text)
+    return Source(document.title, without_markup(text), document.title)
 
 
 def _stands(value: str, page: str) -> bool:

@@ -25,7 +25,7 @@ _DATE = rf"""
     | \b{_MONTH}\ \d{{4}}\b | \b\d{{4}}-\d\d-\d\d\b | \b\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}}\b | \b\d{{1,2}}:\d\d\b
     | (?:\d{{4}}年)?\d{{1,2}}月(?:\d{{1,2}}[日号])? | \d{{4}}年
 """
-_CAPITAL = r"(?:[A-ZÀ-ÖØ-Þ]\.|[A-ZÀ-ÖØ-Þ][\w'’-]*)"
+_CAPITAL = r"(?:(?:Dr|Mr|Mrs|Ms|Prof|St)\.|[A-ZÀ-ÖØ-Þ]\.|[A-ZÀ-ÖØ-Þ][\w'’-]*)"
 _LINK = r"(?:(?:&|of|de|del|di|da|du|la|le|van|von|der)\ )"
 _NAME = rf"\b{_CAPITAL}(?:\ {_LINK}{{0,2}}{_CAPITAL})*"
 _OPENING = """
