@@ -154,13 +154,14 @@ def test_the_exit_code_is_1_on_a_failure_and_0_without(recipe_file, capsys):
 
 
 def test_a_world_whose_episodes_take_long_is_examined_on_fewer_tasks(doctor, monkeypatch):
-    monkeypatch.setattr("quintain.doctor.doctor.os.cpu_count", lambda: 2)
-    monkeypatch.setattr("quintain.doctor.world.WorldExam.seconds", lambda self: 1.5)
+    monkeypatch.setattr(WorldExam, "seconds", lambda self: 0.8)
     found = doctor()
-    # 60 s on 2 cores hold 80 episodes of 1.5 s: 13 each of 6 tasks, 3 of either pool
+    # 60 s hold 75 episodes of 0.8 s: 12 more of each of 6 tasks, 3 of either pool
     assert found["time of an episode"][0] == "warn"
-    assert found["time of an episode"][1].startswith("1.5 s; tasks examined of each pool: 3, not 8")
-    assert found["gold passes"] == ("ok", "6 of 6 reference solutions succeed")
+    assert found["time of an episode"][1].startswith("0.8 s; tasks of each pool in the other checks: 3, not 8")
+    assert found["gold passes"] == ("ok", "12 of 12 reference solutions succeed")
+    assert found["three repeats agree"] == ("ok", "6 of 6 episodes are the same three times")
+    assert found["silent fails"] == ("ok", "6 of 6 silent episodes fail")
 
 
 def test_all_checks_play_as_many_episodes_of_a_task_as_is_counted_on(recipe_file, monkeypatch):

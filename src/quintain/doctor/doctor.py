@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
@@ -96,9 +95,12 @@ class _Doctor:
         solution = self._workshop.solution
         solved = [task for task in self._tasks if has_solution(solution, task)]
         if solved:
-            yield self._check("time of an episode", partial(self._choose, solved))
-            solved = [task for task in self._tasks if has_solution(solution, task)]
             exam = WorldExam(self._workshop.harness, solution, solved)
+            yield self._check("gold passes", exam.gold_passes)
+            yield self._check("time of an episode", partial(self._choose, exam))
+            chosen = [task for task in solved if task in self._tasks]
+            if len(chosen) < len(solved):
+                solved, exam = chosen, exam.narrowed(chosen)
             yield from self._examine_world(exam, solved)
         else:
             yield Check(
@@ -112,7 +114,6 @@ class _Doctor:
         yield self._check("planted verdict", exam.forgery_fails)
 
     def _examine_world(self, exam: WorldExam, tasks: list[Task]) -> Iterator[Check]:
-        yield self._check("gold passes", exam.gold_passes)
         yield self._check("gold without its last call", exam.shortcut_fails)
         yield self._check("three repeats agree", exam.repeats_agree)
         yield self._check("order does not matter", exam.order_does_not_matter)
@@ -145,15 +146,13 @@ class _Doctor:
     def _first(self, most: int) -> list[Task]:
         return list({task.id: task for pool in self._pools for task in some_tasks(pool, most)}.values())
 
-    def _choose(self, solved: list[Task]) -> Finding:
-        """Takes fewer tasks of every pool where the checks would take longer than `SECONDS`."""
-        probes = list({task.world: task for task in reversed(solved)}.values())
-        seconds = WorldExam(self._workshop.harness, self._workshop.solution, probes).seconds()
-        at_once = min(self._recipe.concurrency, os.cpu_count() or 1)
-        affordable = int(SECONDS * at_once / (EPISODES * seconds * len(self._pools)))
+    def _choose(self, exam: WorldExam) -> Finding:
+        """Takes fewer tasks of every pool where the checks still to come would take longer than `SECONDS`."""
+        seconds = exam.seconds()
+        affordable = int(SECONDS / ((EPISODES - 1) * seconds * len(self._pools)))
         each = max(1, min(TASKS, affordable))
         self._tasks = self._first(each)
-        text = f"{seconds:.2g} s; tasks examined of each pool: {each}"
+        text = f"{seconds:.2g} s; tasks of each pool in the other checks: {each}"
         if each == TASKS:
             return Finding("ok", text)
         return Finding("warn", f"{text}, not {TASKS}, with {EPISODES} episodes each, to end within a minute or two")
