@@ -100,13 +100,14 @@ def rescore(workshop: Workshop, stage: EvalStage, folder: Path, stored: Path) ->
     after, _ = read_journal(folder / "journal")
     summary = summarise(after, planned=max(len(after), len(tasks) * stage.samples))
     write_json(folder / "evaluation.json", summary.to_json())
-    if summary.pass1 is None:
+    rate = summary.pass1
+    if rate is None:
         what = f"none of {len(after)} episodes has a score now{what_broke(after)}"
         raise InputError(f"{stored}: {what}; mend that and give another --out")
     was = {one.id: one.success for one in before}
     changed = sum(one.success != was[one.id] for one in after)
     judged = f"{len(unfinished)} of {len(after)} episodes judged again, {changed} verdicts changed"
-    line = f"pass@1 {summary.pass1.value:.3f}; {judged}"
+    line = f"pass@1 {rate.value:.3f}; {judged}"
     return {"model": str(stored), "judged": len(unfinished), "changed": changed, "line": line}
 
 
