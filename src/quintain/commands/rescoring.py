@@ -106,8 +106,8 @@ def rescore(workshop: Workshop, stage: EvalStage, folder: Path, stored: Path) ->
         raise InputError(f"{stored}: {what}; mend that and give another --out")
     was = {one.id: one.success for one in before}
     changed = sum(one.success != was[one.id] for one in after)
-    judged = f"{len(unfinished)} of {len(after)} episodes judged again, {changed} verdicts changed"
-    line = f"pass@1 {rate.value:.3f}; {judged}"
+    told = f"{len(unfinished)} of {len(after)} episodes judged again, {changed} verdicts changed"
+    line = f"pass@1 {rate.value:.3f}; {told}"
     return {"model": str(stored), "judged": len(unfinished), "changed": changed, "line": line}
 
 
