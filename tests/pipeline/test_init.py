@@ -247,8 +247,9 @@ def test_an_mcp_server(here, model_folder, capsys):
     assert "add `stateless = true` to [world.options]" in capsys.readouterr().out
     tasks = load_tasks(Path("served/train.jsonl")) + load_tasks(Path("served/eval.jsonl"))
     answers = {task.setup["plan"][0]["tool"]: task.answer for task in tasks}
-    assert answers["trouble"] == "all is well", "though no tool but `add` is annotated as read-only"
-    assert answers["say"] == "done", "the call gives away what it returns"
+    assert {answers[name] for name in answers.keys() - {"add"}} == {"done"}, (
+        "what is not annotated may destroy: not called"
+    )
     sums = [task for task in tasks if task.setup["plan"][0]["tool"] == "add"]
     assert len(sums) == 12
     for task in sums:

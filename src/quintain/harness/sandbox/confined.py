@@ -15,9 +15,17 @@ _REMEDIES = (
     # words of bubblewrap, what helps
     ("user namespace", "allow user namespaces (sysctl user.max_user_namespaces=15000)"),
     ("uid map", "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"),
-    ("loopback", "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0)"),
+    (
+        "loopback",
+        "allow unprivileged user namespaces (sysctl kernel.apparmor_restrict_unprivileged_userns=0), or in a container "
+        "give it CAP_NET_ADMIN (docker: --cap-add NET_ADMIN)",
+    ),
     ("proc", "give the surrounding container an unmasked /proc (docker: --security-opt systempaths=unconfined)"),
-    ("namespace", "give the surrounding container CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN)"),
+    (
+        "namespace",
+        "give the surrounding container CAP_SYS_ADMIN and CAP_NET_ADMIN "
+        "(docker: --cap-add SYS_ADMIN --cap-add NET_ADMIN)",
+    ),
 )
 
 _worked_before = False

@@ -88,7 +88,7 @@ class MCPWorld(BridgedWorld):
 
     @property
     def destructive(self) -> set[str]:
-        """Names of the tools that are annotated as destructive."""
+        """Names of the tools that may destroy: by the protocol all but those marked read-only or not destructive."""
         return self._server.destructive
 
     def data_digest(self) -> str:
@@ -157,8 +157,8 @@ class _Server:
         self.listing = at_once(self._look())
         self.toolset = _toolset(self.listing, str(address))
         self.read_only = {one.name for one in self.toolset if one.read_only}
-        annotated = [(one.name, one.annotations) for one in self.listing.tools if one.annotations]
-        self.destructive = {name for name, hints in annotated if hints.destructive_hint and not hints.read_only_hint}
+        tame = {one.name for one in self.listing.tools if one.annotations and one.annotations.destructive_hint is False}
+        self.destructive = {one.name for one in self.toolset} - self.read_only - tame
         self.wrapped = {one.name for one in self.listing.tools if one.output_schema and _wraps(one.output_schema)}
 
     async def _look(self) -> Listing:
