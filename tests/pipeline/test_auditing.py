@@ -194,6 +194,15 @@ def test_an_audit_calls_nothing_clean_that_it_could_not_read(recipe_file, tmp_pa
     assert message in capsys.readouterr().err
 
 
+def test_what_an_audit_passes_over_in_a_folder_is_counted(recipe_file, tmp_path, capsys):
+    for name in ("a.txt", "b.parquet", "c/d.parquet", "e.gz"):
+        path = tmp_path / "corpus" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("all is well")
+    assert main(["pool", "audit", str(recipe_file), str(tmp_path / "corpus")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "not read: 2 .parquet, 1 .gz"
+
+
 def test_an_audit_opens_sealed_pools_and_says_so_in_their_log(recipe_file, tmp_path, sealed):
     (tmp_path / "notes.txt").write_text("1003 + 1?")
     assert main(["pool", "audit", str(recipe_file), str(tmp_path / "notes.txt")]) == 1

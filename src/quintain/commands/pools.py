@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.curation.contamination import Finding, Item
-from quintain.curation.items import RECORDS, TEXT, read_items
+from quintain.curation.items import RECORDS, TEXT, read_items, unread
 from quintain.curation.seal import seal
 from quintain.interface.errors import InputError
 from quintain.pipeline.auditing import Auditor
@@ -50,13 +51,20 @@ def audit_files(recipe_path: Path, files: Sequence[Path]) -> dict[str, Any]:
         raise InputError(
             f"{names}: no text to search; of a folder files are read that end in {', '.join(TEXT + RECORDS)}"
         )
+    passed_over = sum((unread(path) for path in files if path.is_dir()), Counter[str]())
+    note = "not read: " + ", ".join(f"{count} {ending}" for ending, count in passed_over.most_common())
     return {
         "items": found.items,
+        "not_read": dict(passed_over),
         "megabytes": found.megabytes,
         "seconds": found.seconds,
         "tasks": found.tasks,
         "findings": [asdict(one) for one in found.findings],
-        "lines": [*(line for one in found.findings for line in _side_by_side(one)), found.line],
+        "lines": [
+            *(line for one in found.findings for line in _side_by_side(one)),
+            found.line,
+            *([note] if passed_over else []),
+        ],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,12 @@ def read_items(path: Path, kinds: tuple[str, ...] = TEXT + RECORDS) -> Iterator[
     files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix in kinds)
     for file in files:
         yield from _lines(file) if file.suffix in RECORDS else _blocks(file)
+
+
+def unread(path: Path) -> Counter[str]:
+    """How many files of a folder and below it `read_items` passes over, by their ending."""
+    files = (file for file in path.rglob("*") if file.is_file() and file.suffix not in TEXT + RECORDS)
+    return Counter(file.suffix or file.name for file in files)
 
 
 def texts_of(value: Any) -> Iterator[str]:
