@@ -13,13 +13,15 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 @cache
 def load_benchmark(name: str) -> Any:
-    """The module; what it shares with others (`support`) is found last on the path."""
-    if str(BENCHMARKS) not in sys.path:
-        sys.path.append(str(BENCHMARKS))
+    """The module. The folder is on the path only meanwhile: scripts have names of folders of tests."""
     spec = importlib.util.spec_from_file_location(f"{name}_benchmark", BENCHMARKS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # where its dataclasses look
-    spec.loader.exec_module(module)
+    sys.path.append(str(BENCHMARKS))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(BENCHMARKS))
     return module

@@ -208,6 +208,15 @@ def test_the_readme_quotes_the_quickstarts_figures_as_measured(name):
         assert f"| {one['value']:.3f} | [{one['low']:.3f}, {one['high']:.3f}] |" in text
 
 
+@pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
+def test_the_readme_quotes_ones_own_documents_as_measured(name):
+    text = (ROOT / name).read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "own_documents.json").read_text(encoding="utf-8"))
+    for one in result["pass1"].values():
+        assert f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" in text
+    assert f" {result['minutes']:.0f} " in text
+
+
 def test_the_page_on_contamination_quotes_the_benchmark_as_measured():
     page = (DOCS / "concepts" / "contamination.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "benchmarks" / "results" / "contamination.json").read_text(encoding="utf-8"))
