@@ -63,6 +63,14 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
+@pytest.fixture
+def heeds_ctrl_c():
+    """As at a terminal: what was started in the background ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def sends_ctrl_c(times: int, at: int):
     """In place of `shuffled`: so many of them while a step's batch is made."""
 
@@ -79,6 +87,7 @@ def sends_ctrl_c(times: int, at: int):
     return instead
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_ctrl_c_waits_for_the_end_of_the_step_which_is_saved(tmp_path, monkeypatch, capsys):
     config = SFTConfig(epochs=3, batch_trajectories=4, checkpoint_seconds=600)
     whole = train_examples(config, family_of_examples(), tiny(), tmp_path / "whole")
@@ -95,6 +104,7 @@ def test_ctrl_c_waits_for_the_end_of_the_step_which_is_saved(tmp_path, monkeypat
     assert all(torch.equal(found[name], one) for name, one in weights(whole.model).items())
 
 
+@pytest.mark.usefixtures("heeds_ctrl_c")
 def test_a_second_ctrl_c_stops_at_once(tmp_path, monkeypatch):
     config = SFTConfig(epochs=3, batch_trajectories=4, checkpoint_seconds=600)
     monkeypatch.setattr("quintain.training.sft.shuffled", sends_ctrl_c(2, at=3))
