@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 
 import pytest
 import pytest_asyncio
 
-from harness.processes import processes_named
 from harness.sandbox_attack import MIB
-from harness.test_sandbox_attacks import ATTACKS, CLEAR, NEXT_CALL, WELL, host, program, shared_loop
-from quintain.harness.sandbox import Container, Program
+from harness.test_sandbox_attacks import ATTACKS, attempt, host, shared_loop
+from quintain.harness.sandbox import Container
 
 __all__ = ["host"]  # a fixture
 
@@ -54,20 +52,9 @@ async def boxes():
 @shared_loop
 @pytest.mark.parametrize("attack", ATTACKS, ids=lambda attack: attack.name)
 async def test_an_attack_in_a_container_ends_as_a_typed_result_and_harms_nothing(attack, host, boxes):
-    attacked, neighbour = boxes
-    mark = f"quintain-{os.getpid()}-{ATTACKS.index(attack)}-container"
-    await neighbour.write("kept", b"kept")
-    result = await attacked.run(program(attack, host, mark))
-    output = (result.stdout + result.stderr).decode(errors="replace")
-    if attack.name not in HARMLESS:
-        assert result.ended in attack.ended, output[-500:]
-        assert "REACHED" not in output
-        assert attack.says in output
-    assert result.confined
-    assert processes_named(mark) == []
-    assert host.unharmed()
-    assert (await neighbour.read("kept"), (await neighbour.run(Program(source=NEXT_CALL))).stdout) == (b"kept", WELL)
-    await attacked.run(Program(source=CLEAR))
-    after = await attacked.run(Program(source=NEXT_CALL))
-    assert after.stdout == WELL, after.stderr[-500:]
-    assert host.visits == []
+    result, output, _ = await attempt(attack, host, boxes)
+    if attack.name in HARMLESS:
+        return
+    assert result.ended in attack.ended, output[-500:]
+    assert "REACHED" not in output
+    assert attack.says in output

@@ -194,11 +194,11 @@ def test_fewer_minutes_are_fewer_seeds_of_the_same_cells_and_then_smaller_ones(m
     one, recipe = STUDIES["cpt"], load_recipe(recipes_folder() / "cpt-desk.toml")
     whole = cost(grid_of(one, recipe, False, None, none_done)[1], [])[0]
     for minutes, seeds in ((whole, 3), (whole * 0.9, 2), (whole * 0.4, 1)):
-        cells, expanded = grid_of(one, recipe, False, minutes, none_done)
+        cells, expanded, _ = grid_of(one, recipe, False, minutes, none_done)
         assert {cell.seed for cell in cells} == set(range(1, seeds + 1))
         assert {stage.train.tokens for stage in expanded.stages if stage.kind == "sft"} == {24_000}
         assert cost(expanded, [])[0] <= minutes
-    cells, expanded = grid_of(one, recipe, False, whole / 6, none_done)
+    cells, expanded, _ = grid_of(one, recipe, False, whole / 6, none_done)
     assert {cell.seed for cell in cells} == {1}
     assert {stage.train.tokens for stage in expanded.stages if stage.kind == "sft"} == {12_000}
     assert cost(expanded, [])[0] == pytest.approx(whole / 6, rel=0.01)
@@ -208,7 +208,7 @@ def test_cells_done_keep_their_size_and_count_as_measured(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     one, recipe = STUDIES["cpt"], load_recipe(recipes_folder() / "cpt-desk.toml")
     hour = Finished("sft-original-1", "sft", "of the fine-tuning", 3600.0, {})
-    cells, expanded = grid_of(one, recipe, False, 30, lambda _: [hour])
+    cells, expanded, _ = grid_of(one, recipe, False, 30, lambda _: [hour])
     assert {cell.seed for cell in cells} == {1}
     assert {stage.train.tokens for stage in expanded.stages if stage.kind == "sft"} == {24_000}
     total, left = cost(expanded, [hour])

@@ -77,15 +77,15 @@ class Part:
     Attributes:
         model: reference of its base model.
         folder: of its run.
-        recipe: with the stages of all cells.
         cells: of its grid.
+        recipe: with the stages of all cells.
         done: stages that are done already.
     """
 
     model: str
     folder: Path
-    recipe: Recipe
     cells: Sequence[Cell]
+    recipe: Recipe
     done: Sequence[Finished]
 
 
@@ -130,9 +130,9 @@ def study(
         total = sum(cost(part.recipe, part.done)[0] for part in parts)
         return {"study": name, "cells": sum(len(part.cells) for part in parts), "minutes": total, "lines": costs}
     rows: dict[str, list[Row]] = {}
+    text = path.read_text(encoding="utf-8")
     for part, line in zip(parts, costs, strict=True):
         say(line)
-        text = path.read_text(encoding="utf-8")
         rows[part.model] = run_study(one, part.recipe, part.cells, text, home, part.folder)
     if not models:
         shown = [*table(rows[parts[0].model]).splitlines(), f"table and plot: {folder / 'study.md'}"]
@@ -147,14 +147,14 @@ def _with_base(recipe: Recipe, base: str) -> Recipe:
 
 
 def _part(one: Study, recipe: Recipe, home: Path, folder: Path, full: bool, minutes: float | None) -> Part:
-    cells, expanded = grid_of(one, recipe, full, minutes, partial(done_before, home=home, folder=folder))
-    return Part(recipe.model.base, folder, expanded, cells, done_before(expanded, home, folder))
+    grid = grid_of(one, recipe, full, minutes, partial(done_before, home=home, folder=folder))
+    return Part(recipe.model.base, folder, *grid)
 
 
 def grid_of(
     one: Study, recipe: Recipe, full: bool, minutes: float | None, done: Callable[[Recipe], Sequence[Finished]]
-) -> tuple[list[Cell], Recipe]:
-    """The cells that fit into the minutes, and the recipe of their stages.
+) -> tuple[list[Cell], Recipe, Sequence[Finished]]:
+    """The cells that fit into the minutes, the recipe of their stages, and which of those are done.
 
     Fewer seeds come before smaller cells: models trained too little to act can't be told apart, and the seeds left out
     can be added later, for the stages done stay as they are. Where a stage of a cell is done, cells keep their size.
@@ -177,7 +177,8 @@ def grid_of(
         expanded = expand(recipe, one, cells)
         found = done(expanded)
         if cost(expanded, found)[0] <= most:
-            return cells, expanded
+            return cells, expanded, found
     if any(stage.kind in one.cell for stage in found):
-        return cells, expanded
-    return cells, scaled(expanded, most / cost(expanded, [])[0])
+        return cells, expanded, found
+    smaller = scaled(expanded, most / cost(expanded, [])[0])
+    return cells, smaller, done(smaller)
