@@ -125,12 +125,15 @@ def test_llama_cpp_renders_and_reads_a_conversation_as_transformers_does(model_f
 
 @pytest.mark.parametrize("dialect", ["hermes", "hermes-compact", "lines"])
 def test_llama_cpp_gives_an_answer_as_content_if_it_looks_for_no_reasoning(model_folder, tmp_path, dialect):
-    """Left to itself it takes a text before the mark of an answer for reasoning, and a bare answer has no mark."""
+    """Left to itself it takes a text before the mark of an answer for reasoning, and a bare answer has no mark.
+
+    Nor does it hide the token that ends a turn in `lines`, which it takes for a mark of a call.
+    """
     file = tmp_path / "tiny.gguf"
     write_gguf(model_folder, file, template=chat_template(dialect), stop=(2,), licence=Licence("mit", {}))
     with llama_cpp(file) as ask:
-        body = {"messages": MESSAGES, "grammar": 'root ::= "4"', "max_tokens": TOKENS, "reasoning_format": "none"}
-        made = ask("/v1/chat/completions", **body)
+        body = {"messages": MESSAGES, "grammar": 'root ::= "4"', "temperature": 0.0, "stop": ["<|im_end|>"]}
+        made = ask("/v1/chat/completions", reasoning_format="none", max_tokens=TOKENS, **body)
     assert made["choices"][0]["message"]["content"] == "4"
 
 
