@@ -38,7 +38,7 @@ from quintain.training.guard import Alarm, Guard
 from quintain.training.loop import DivergenceError, MetricsLog, Trainer
 from quintain.training.lora import merge
 from quintain.training.monitors import Row, behaviour_monitors, group_monitors
-from quintain.training.rows import read_rows
+from quintain.training.rows import METRICS, read_rows
 from quintain.training.staleness import oldest_usable, oldest_version, reusable
 
 GOOD = 2
@@ -125,9 +125,9 @@ class _Run:
         else:
             self._save()
         step = self.position.step
-        rows = read_rows(self.folder / "metrics.jsonl")
+        rows = read_rows(self.folder / METRICS)
         self.played = {row["step"]: row["rollout_seconds"] for row in rows[step:]}
-        self.log = MetricsLog(self.folder / "metrics.jsonl", step)
+        self.log = MetricsLog(self.folder / METRICS, step)
         self.outcomes = MetricsLog(self.folder / "outcomes.jsonl", step)
         self.rows = rows[:step]
         for row in self.rows:

@@ -26,6 +26,7 @@ from quintain.training.objective import Objective
 from quintain.training.optim import rate_share
 from quintain.training.packing import Packing, pack
 from quintain.training.ranks import WorkerGroup
+from quintain.training.rows import METRICS
 from quintain.training.sharding import hollow
 from quintain.training.worker import Worker
 
@@ -178,7 +179,7 @@ def train(
     folder.mkdir(parents=True, exist_ok=True)
     found = checkpoint.latest(folder)
     position = trainer.restore(found) if found else Position()
-    log = MetricsLog(out / "metrics.jsonl", position.step)
+    log = MetricsLog(out / METRICS, position.step)
     pace = Pace(steps, seconds, position)
     saved_at = pace.elapsed
     with held_back() as interrupted, _progress_bar() as bar:
