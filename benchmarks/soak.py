@@ -2,15 +2,16 @@
 
     python benchmarks/soak.py --minutes 60 --out soak.json
 
-For three fifths of the time a run on a tiny random model is troubled at random moments: killed (SIGKILL), its engine
-closed, its disk filled; each time the same command is run again. Its world fails now and then of itself. For the rest
-it runs undisturbed while memory and file handles are sampled. Then, by the journals on the left and the rows of
-metrics on the right,
+A run on a tiny random model goes on, as chance will have it, in one process or on two workers of a Ray cluster. For
+half of the time it is troubled at random moments: killed (SIGKILL), a worker killed, its engine closed, its disk
+filled; where that ends it, the run is taken up again. Its world fails now and then of itself. For the other half it
+runs undisturbed, first one way and then the other, while memory and file handles of all its processes are sampled.
+Then, by the journals on the left and the rows of metrics on the right,
 
     episodes planned = scored + infra + pending
 
 no episode has ended twice, and none is missing that had ended before a trouble. The disk that is filled is a small
-tmpfs, which takes root to mount; without, that trouble is left out.
+tmpfs, which takes root to mount; without, that trouble is left out, as the cluster is without Ray.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ import argparse
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from statistics import linear_regression
 from typing import Any
@@ -38,19 +39,23 @@ from rich.table import Table
 from support.long_tail import make_model
 from support.results import write_result
 
+from quintain.cluster.shards import WORKERS, gather
 from quintain.harness.journal import read_records
+from quintain.interface.errors import InputError
 from quintain.training.rows import METRICS, read_rows
 from quintain.training.rules import RULES
 
 PROGRAM = Path(__file__).parent / "support" / "soaked.py"
 DISK = "1g"
 GROUPS, GROUP_SIZE = 4, 8
-TROUBLED = 0.6
+TROUBLED = 0.5
 """Share of the time; the rest is for measuring."""
 QUIET = 5.0
 """Most seconds between the run's first new row and the next trouble."""
 PATIENCE = 120.0
 """Seconds within which a run without disk or engine must have ended by itself."""
+STUCK = 600.0
+"""A run that has written no row for so many seconds stands still."""
 SAMPLE = 2.0
 """Seconds between two looks at memory and handles."""
 
@@ -89,6 +94,13 @@ validate_every = 1_000_000
 checkpoint_seconds = 5.0
 guard = {{ off = {off} }}
 """
+CLUSTER = """
+[cluster]
+workers = 2
+cpus_per_worker = 0.5
+"""
+WORKER = "ray::Worker"
+"""How Ray names the process of a `Worker`."""
 
 
 def main() -> None:
@@ -97,29 +109,30 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, required=True, help="JSON file to write")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, disk(Path(name) / "disk") as small:
-        soak = Soak(Path(name), Path(name) / "disk", small, random.Random(options.seed))
+    path = os.pathsep.join(filter(None, [str(PROGRAM.parent), os.environ.get("PYTHONPATH")]))
+    os.environ["PYTHONPATH"] = path  # what workers import
+    with tempfile.TemporaryDirectory() as name, disk(Path(name) / "disk") as small, cluster() as address:
+        soak = Soak(Path(name), Path(name) / "disk", small, address, random.Random(options.seed))
         try:
             soak.trouble(options.minutes * 60 * TROUBLED)
-            samples = soak.watch(options.minutes * 60 * (1 - TROUBLED))
+            share = options.minutes * 60 * (1 - TROUBLED) / len(soak.ways)
+            undisturbed = {way: summary(soak.watch(way, share)) for way in soak.ways}
         finally:
             soak.kill()
         counts = soak.counts()
-    slopes = {name: slope(samples, name) for name in ("mib", "handles")}
     result = {
         "minutes": options.minutes,
-        "troubles": dict(soak.troubles),
+        "troubles": dict(sorted(soak.troubles.items())),
         "counts": asdict(counts),
         "reconciled": counts.reconciled,
-        "per_hour": slopes,
-        "undisturbed_seconds": samples[-1].seconds - samples[0].seconds,
-        "at_the_end": {"mib": samples[-1].mib, "handles": samples[-1].handles},
+        "undisturbed": undisturbed,
     }
     table = Table("", "")
-    for name, value in (*soak.troubles.items(), *asdict(counts).items()):
+    for name, value in (*sorted(soak.troubles.items()), *asdict(counts).items()):
         table.add_row(name, f"{value:,}")
-    table.add_row("memory", f"{samples[-1].mib:.0f} MiB, {slopes['mib']:+.1f} MiB an hour")
-    table.add_row("file handles", f"{samples[-1].handles}, {slopes['handles']:+.1f} an hour")
+    for way, one in undisturbed.items():
+        table.add_row(f"{way}: memory", f"{one['mib']:.0f} MiB, {one['mib_per_hour']:+.1f} MiB an hour")
+        table.add_row(f"{way}: file handles", f"{one['handles']:.0f}, {one['handles_per_hour']:+.1f} an hour")
     Console().print(table)
     write_result(options.out, result)
     if not counts.reconciled:
@@ -138,24 +151,60 @@ def disk(folder: Path) -> Iterator[bool]:
             subprocess.run(["umount", folder], check=True)
 
 
+@contextmanager
+def cluster() -> Iterator[str | None]:
+    """Address of a Ray cluster on this machine, or None where Ray is not installed."""
+    if find_spec("ray") is None:
+        yield None
+        return
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 2, "node_ip_address": "127.0.0.2", "object_store_memory": 80 * 2**20}
+    made = Cluster(initialize_head=True, head_node_args={"include_dashboard": False, **node})
+    try:
+        yield made.address
+    finally:
+        made.shutdown()
+
+
+def workers() -> list[int]:
+    """Processes of the cluster's workers: children of its node, which is a child of this process."""
+    listed = subprocess.check_output(["ps", "-eo", "pid=,ppid=,args="], text=True).splitlines()
+    rows = [line.split(None, 2) for line in listed]
+    ours = {pid for pid, parent, _ in rows if int(parent) == os.getpid()}
+    return [int(pid) for pid, parent, name in rows if parent in ours and name.startswith(WORKER)]
+
+
 @dataclass(frozen=True)
 class Sample:
-    """What the run's process holds."""
+    """What the run's processes hold together."""
 
     seconds: float
     mib: float
     handles: int
 
     @classmethod
-    def of(cls, pid: int) -> Sample:
-        resident = int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        return cls(time.monotonic(), resident / 2**20, len(os.listdir(f"/proc/{pid}/fd")))
+    def of(cls, pids: list[int]) -> Sample:
+        pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+        handles = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
+        return cls(time.monotonic(), pages * os.sysconf("SC_PAGE_SIZE") / 2**20, handles)
 
 
-def slope(samples: list[Sample], name: str) -> float:
-    """Change an hour of the second half: the first fills caches."""
+def summary(samples: list[Sample]) -> dict[str, float]:
+    """What is held at the end, and by how much it grows in an hour: slopes of the second half, the first fills caches.
+
+    Args:
+        samples: of a run that nobody disturbed.
+    """
     late = samples[len(samples) // 2 :]
-    return linear_regression([one.seconds / 3600 for one in late], [getattr(one, name) for one in late]).slope
+    hours = [one.seconds / 3600 for one in late]
+    return {
+        "seconds": samples[-1].seconds - samples[0].seconds,
+        "mib": samples[-1].mib,
+        "mib_per_hour": linear_regression(hours, [one.mib for one in late]).slope,
+        "handles": samples[-1].handles,
+        "handles_per_hour": linear_regression(hours, [one.handles for one in late]).slope,
+    }
 
 
 @dataclass
@@ -201,59 +250,78 @@ class Counts:
         self.infra += row["infra"] if row else len(ends) - sum(ends)
 
 
+def ended_in(journal: Path) -> set[str]:
+    """Episodes that have ended."""
+    return {one["episode"] for one in read_records(journal) if one["kind"] == "end"}
+
+
 class Soak:
     """One run and its troubles.
 
     Args:
-        place: for recipe and model.
+        place: for recipes and model.
         disk: where the run lies.
         small: whether that can be filled.
+        address: of the cluster; None: the run is always one process.
         draw: of moments and troubles.
 
     Attributes:
-        troubles: how many there were of each kind, and with which code the run ended.
+        ways: in which the run goes on, and what may befall it there.
+        troubles: how many there were of each kind, and with which code the run ended if it did.
     """
 
-    def __init__(self, place: Path, disk: Path, small: bool, draw: random.Random) -> None:
+    def __init__(self, place: Path, disk: Path, small: bool, address: str | None, draw: random.Random) -> None:
+        full = [self.fill_disk] if small else []
+        self.ways: dict[str, list[Callable[[], None]]] = {"one process": [self.kill, self.close_engine, *full]}
+        if address is not None:
+            self.ways["cluster"] = [self.kill, self.kill_worker, *full]
+            os.environ["RAY_ADDRESS"] = address
         self.troubles: Counter[str] = Counter()
+        self._place = place
         self._disk = disk
         self._folder = disk / "run" / "grpo"
-        self._kinds = [self.kill, self.close_engine, *([self.fill_disk] if small else [])]
         self._draw = draw
         self._ended: dict[Path, set[str]] = {}
-        recipe, off = place / "soak.toml", json.dumps([rule.name for rule in RULES])
-        model = make_model(place / "model", 32)
-        recipe.write_text(RECIPE.format(model=model, groups=GROUPS, size=GROUP_SIZE, off=off))
-        self._command = [sys.executable, str(PROGRAM), str(recipe), str(disk / "run")]
-        self._begin()
+        off = json.dumps([rule.name for rule in RULES])
+        text = RECIPE.format(model=make_model(place / "model", 32), groups=GROUPS, size=GROUP_SIZE, off=off)
+        for way, more in (("one process", ""), ("cluster", CLUSTER)):
+            (place / f"{way}.toml").write_text(text + more)
+        self._begin("one process")
 
     def trouble(self, seconds: float) -> None:
-        """Troubles the run for so long."""
+        """Troubles the run for so long, and ends it."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
             self._wait_for_a_row()
             time.sleep(self._draw.uniform(0, QUIET))
             self._remember()
-            kind = self._draw.choice(self._kinds)
+            kind = self._draw.choice(self.ways[self._way])
             kind()
-            self.troubles[f"{kind.__name__}, code {self._process.wait()}"] += 1
-            self._begin()
+            ended = self._process.poll()
+            code = [] if ended is None else [f"code {ended}"]
+            self.troubles[", ".join([self._way, kind.__name__.replace("_", " "), *code])] += 1
+            if ended is not None:
+                self._begin(self._draw.choice(list(self.ways)))
+        self.kill()
 
-    def watch(self, seconds: float) -> list[Sample]:
+    def watch(self, way: str, seconds: float) -> list[Sample]:
         """Leaves the run alone for so long, looks at it, and ends it."""
+        self._begin(way)
         self._wait_for_a_row()
         samples, until = [], time.monotonic() + seconds
         while time.monotonic() < until:
             time.sleep(SAMPLE)
-            samples.append(Sample.of(self._process.pid))
+            samples.append(Sample.of([self._process.pid, *workers()]))
         self._remember()
-        self._process.send_signal(signal.SIGINT)
-        self._process.wait()
+        self.kill()
         return samples
 
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
+
+    def kill_worker(self) -> None:
+        os.kill(self._draw.choice(workers()), signal.SIGKILL)
 
     def close_engine(self) -> None:
         self._process.send_signal(signal.SIGUSR1)
@@ -261,8 +329,9 @@ class Soak:
 
     def fill_disk(self) -> None:
         filler = self._disk / "filler"
-        with filler.open("wb") as file:
-            os.posix_fallocate(file.fileno(), 0, shutil.disk_usage(self._disk).free)
+        with filler.open("wb", buffering=0) as file, suppress(OSError):  # the run may be quicker with the last of it
+            while True:
+                file.write(bytes(2**20))
         self._process.wait(PATIENCE)
         filler.unlink()
 
@@ -270,7 +339,8 @@ class Soak:
         """Every step's journal against the rows of metrics."""
         counts = Counts()
         rows = {row["step"]: row for row in read_rows(self._folder / METRICS)}
-        for folder in self._journals():
+        for folder in self._steps():
+            gather(folder)  # as the next command would
             records = list(read_records(folder / "journal.jsonl"))
             begun = {one["episode"] for one in records if one["kind"] == "start"}
             ends = {one["episode"]: one["verdict"] is not None for one in records if one["kind"] == "end"}
@@ -279,32 +349,38 @@ class Soak:
             counts.add(begun, list(ends.values()), rows.get(int(folder.name.removeprefix("step-"))))
         return counts
 
-    def _begin(self) -> None:
-        self._process = subprocess.Popen(self._command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    def _begin(self, way: str) -> None:
+        self._way = way
+        command = [sys.executable, str(PROGRAM), str(self._place / f"{way}.toml"), str(self._disk / "run")]
+        with (self._place / "said.txt").open("wb") as said:
+            self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=said)
 
     def _wait_for_a_row(self) -> None:
         """Until the run has got on; a resumed one first writes its rows anew."""
-        size = None
-        while self._process.poll() is None:
+        size, until = None, time.monotonic() + STUCK
+        while self._process.poll() is None and time.monotonic() < until:
             time.sleep(0.1)
             before, size = size, self._size()
             if before is not None and size > before:
                 return
-        raise SystemExit(f"soak.py: the run ended by itself with code {self._process.returncode}")
+        said = (self._place / "said.txt").read_text(errors="replace")
+        raise SystemExit(f"soak.py: no row came, {self._way}, code {self._process.poll()}: {said[-2000:]}")
 
     def _size(self) -> int:
         path = self._folder / METRICS
         return path.stat().st_size if path.exists() else 0
 
-    def _journals(self) -> list[Path]:
+    def _steps(self) -> list[Path]:
         return sorted(path.parent for path in self._folder.glob("rollouts/*/journal.jsonl"))
 
     def _remember(self) -> None:
-        """Notes who has ended, in the steps that may still be under way."""
-        for folder in self._journals()[-4:]:
-            records = read_records(folder / "journal.jsonl")
-            ended = {one["episode"] for one in records if one["kind"] == "end"}
-            self._ended.setdefault(folder, set()).update(ended)
+        """Notes who has ended, in the steps that may still be under way, by the workers' journals as well."""
+        for folder in self._steps()[-4:]:
+            ended = self._ended.setdefault(folder, set())
+            ended |= ended_in(folder / "journal.jsonl")
+            with suppress(FileNotFoundError, InputError):  # gathered meanwhile
+                for path in folder.glob(f"{WORKERS}/*/journal.jsonl"):
+                    ended |= ended_in(path)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import os
 import signal
 import subprocess
@@ -141,6 +143,25 @@ async def test_a_full_disk_stops_the_run_and_keeps_what_was_journaled(tmp_path):
         assert len(unfinished) > 0
     finally:
         subprocess.run(["umount", str(small)], check=True)
+
+
+async def test_a_journal_closed_while_ends_wait_for_the_disk_leaves_no_error_behind(tmp_path):
+    (episode,) = await rollout(tmp_path / "one", FILL, n=1)
+    left: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: left.append(context))
+    journal = Journal(tmp_path / "two")
+    end = asyncio.create_task(journal.end(episode))
+    await asyncio.sleep(0)  # recorded, not yet on disk
+    end.cancel()  # as a rollout is when another of its episodes found the disk full
+    journal.close()
+    with pytest.raises(asyncio.CancelledError):
+        await end
+    while len(asyncio.all_tasks()) > 1:
+        await asyncio.sleep(0)
+    del journal
+    gc.collect()
+    assert left == []
+    assert [one["kind"] for one in read_records(tmp_path / "two" / "journal.jsonl")] == ["end"]
 
 
 def _small_disk(tmp_path: Path) -> Path:

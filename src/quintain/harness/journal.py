@@ -152,7 +152,10 @@ class Journal:
         return {point: self.load_state(reference) for point, reference in found.items()}
 
     def close(self) -> None:
-        """Closes the files."""
+        """Closes the files. An fsync that a run which failed no longer waits for is dropped."""
+        for sync in (self._running_sync, self._next_sync):
+            if sync is not None:
+                sync.cancel()
         os.close(self._records)
         os.close(self._pack)
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from quintain.interface.files import replacing
 from quintain.pipeline.trackers import Tracker, tracker
 from quintain.progress import say
 from quintain.training.rows import METRICS, read_rows
@@ -72,7 +73,8 @@ class Follower:
                     one.log(stage, row["step"], metrics)
             if new:
                 self._sent[stage] = new[-1]["step"]
-                self._note.write_text(json.dumps(self._sent))
+                with replacing(self._note) as file:
+                    file.write(json.dumps(self._sent).encode())
 
 
 def _follow(follower: Follower, ended: threading.Event) -> None:
