@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -177,7 +178,7 @@ def workers() -> list[int]:
 
 @dataclass(frozen=True)
 class Sample:
-    """What the run's processes hold together."""
+    """What the run's processes hold together: memory of their own, without files and Ray's store, which they share."""
 
     seconds: float
     mib: float
@@ -185,9 +186,9 @@ class Sample:
 
     @classmethod
     def of(cls, pids: list[int]) -> Sample:
-        pages = sum(int(Path(f"/proc/{pid}/statm").read_text().split()[1]) for pid in pids)
+        own = [re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE) for pid in pids]
         handles = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
-        return cls(time.monotonic(), pages * os.sysconf("SC_PAGE_SIZE") / 2**20, handles)
+        return cls(time.monotonic(), sum(int(one[1]) for one in own if one) / 2**10, handles)
 
 
 def summary(samples: list[Sample]) -> dict[str, float]:
