@@ -186,9 +186,9 @@ class Sample:
 
     @classmethod
     def of(cls, pids: list[int]) -> Sample:
-        own = [re.search(r"^RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE) for pid in pids]
+        own = re.findall(r"RssAnon:\s+(\d+) kB", "".join(Path(f"/proc/{pid}/status").read_text() for pid in pids))
         handles = sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in pids)
-        return cls(time.monotonic(), sum(int(one[1]) for one in own if one) / 2**10, handles)
+        return cls(time.monotonic(), sum(map(int, own)) / 2**10, handles)
 
 
 def summary(samples: list[Sample]) -> dict[str, float]:
