@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 import subprocess
 import sys
 import tarfile
 import tomllib
 import zipfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -63,23 +66,34 @@ def test_the_wheel_installs_alone_and_runs(built, tmp_path, version):
     assert "pip install 'quintain[quickstart]'" in lacking.stderr
 
 
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The Python of an environment with nothing in it, by version; dry runs leave it as it is."""
+    return cache(lambda version: _venv(version, tmp_path_factory.mktemp("fresh") / "venv"))
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("extra", sorted(set(PROJECT["optional-dependencies"]) - {"dev"} - HEAVY))
-def test_each_extra_can_be_had_alone(built, extra):
+def test_each_extra_can_be_had_alone(built, fresh, version, extra):
     wanted = f"quintain[{extra}] @ {wheel_of(built).as_uri()}"
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", wanted]
+    command = [fresh(version), "-m", "pip", "install", "--quiet", "--dry-run", wanted]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
 
 
-def _venv(version: str, folder: Path) -> str:
+def _venv(version: str, folder: Path) -> Path:
     """The Python of a fresh environment; skips where that version is not on this machine."""
-    finder = (
-        f"import sys; print(sys.executable if sys.version_info[:2] == {tuple(map(int, version.split('.')))} else '')"
-    )
-    for name in (sys.executable, f"python{version}"):
-        path = shutil.which(name)
-        found = subprocess.run([path, "-c", finder], capture_output=True, text=True).stdout.strip() if path else ""
-        if found:
-            subprocess.run([found, "-m", "venv", str(folder)], check=True)
-            return str(folder / "bin" / "python")
+    asked = "import sys; print('%d.%d' % sys.version_info[:2])"
+    for python in _interpreters(version):
+        if subprocess.run([python, "-c", asked], capture_output=True, text=True).stdout.strip() == version:
+            subprocess.run([python, "-m", "venv", str(folder)], check=True)
+            return folder / "bin" / "python"
     pytest.skip(f"no Python {version} here")
+
+
+def _interpreters(version: str) -> Iterator[Path]:
+    """Where one may be: the tests' own, on the path (pyenv's stand-ins fail), or among pyenv's versions."""
+    yield Path(sys.executable)
+    on_path = (Path(folder) / f"python{version}" for folder in os.get_exec_path())
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    yield from filter(Path.is_file, chain(on_path, sorted(pyenv.glob(f"versions/{version}.*/bin/python"))))

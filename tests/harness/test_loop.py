@@ -149,6 +149,18 @@ async def test_an_infra_error_that_comes_back_is_the_agents_doing():
     assert episode.scored
 
 
+async def test_an_infra_error_of_a_world_that_can_not_go_back_says_what_broke():
+    class Outside(Till):
+        snapshots = "none"
+
+    Till.infra_failures = 1
+    episode, _ = await play(do("flaky"), ANSWER, world=Outside)
+    assert episode.outcome.kind == "infra_error"
+    assert episode.outcome.detail == (
+        "the till's cable fell out; the world keeps no snapshots, so it can't go back and try again"
+    )
+
+
 async def test_an_engine_that_fails_twice_leaves_the_episode_without_a_score():
     def broken(view):
         raise InfraError("engine gone")

@@ -235,6 +235,13 @@ def test_functions_of_a_module(here, model_folder, capsys):
     assert "not asked for, as it changes with time or with what was called before: order: what it returns" in said.out
 
 
+def test_tools_of_which_no_call_works_are_named_with_what_they_say(here, capsys):
+    (here / "locked.py").write_text("def look(item: str) -> str:\n    'Looks.'\n    raise OSError('401 no key')\n")
+    assert main(["init", "locked", "--from-functions", "locked"]) == 0
+    assert "the tasks only name calls that fail: look: " in (said := capsys.readouterr().out)
+    assert "401 no key" in said
+
+
 def test_tasks_that_differ_by_numbers_alone_give_nothing_away(here):
     Path("sums.py").write_text(SUMS)
     assert main(["init", "sums", "--from-functions", "sums.py"]) == 0
@@ -311,6 +318,7 @@ def test_an_api_answers_as_described_or_the_agent_reads_why(here):
         (["x", "--from-openapi", "my_tools.py"], "my_tools.py: "),
         (["x", "--from-openapi", "circles.json"], "references go round in a circle: #/components/schemas/A -> "),
         (["x", "--from-openapi", "api.json"], "the API needs an address"),
+        (["x", "--from-openapi", "down.json"], "can't be tried: the API at http://127.0.0.1:9 can't be reached: "),
         (["x", "--from-docs", "gone"], "collection not found: gone"),
         (["x", "--from-docs", "images"], "no readable document (3 of another kind)"),
         (["x", "--from-docs", "short"], "the documents hold too little text to ask about"),
@@ -327,11 +335,12 @@ def test_wrong_input_is_one_line_and_nothing_is_written(here, capsys, arguments,
     paths = {"/a": {"get": {"responses": {"200": {"description": "", "content": content}}}}}
     document = {**API, "paths": paths, "components": {"schemas": circles}, "servers": [{"url": "http://127.0.0.1:9"}]}
     (here / "circles.json").write_text(json.dumps(document))
+    (here / "down.json").write_text(json.dumps(API | {"servers": [{"url": "http://127.0.0.1:9"}]}))
     before = sorted(here.rglob("*"))
     assert main(["init", *arguments]) == 2
-    said = capsys.readouterr().err.strip()
+    *announced, said = capsys.readouterr().err.strip().splitlines()
     assert words in said
-    assert "\n" not in said
+    assert all(line.endswith(" ...") for line in announced), "what is under way, and one line of why it ends"
     assert [path for path in sorted(here.rglob("*")) if "__pycache__" not in path.parts] == before
 
 

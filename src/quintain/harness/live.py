@@ -199,7 +199,9 @@ class Live:
         faults = self._strike(action)
         try:
             return await self._run_calls(action, faults)
-        except InfraError:
+        except InfraError as error:
+            if self.world.snapshots == "none":
+                raise InfraError(f"{error}; the world keeps no snapshots, so it can't go back and try again") from None
             await self._go_back(self.state, [])
         try:
             return await self._run_calls(action, faults)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -198,6 +200,33 @@ def test_a_server_that_does_not_answer_in_the_protocol_is_given_up(way, monkeypa
     monkeypatch.setattr(session, "START_SECONDS", 1.0)
     with pytest.raises(InputError, match="has not answered anything within 1 s"):
         strange(way)().toolset()
+
+
+MUTE = """
+import os, sys, time
+print(os.getpid(), file=open(sys.argv[1], "w"))
+time.sleep(600)
+"""
+GIVEN_UP = """
+import sys
+from quintain.interface.errors import InputError
+from quintain.worlds.bridges import session
+from quintain.worlds.bridges.mcp import MCPWorld
+session.START_SECONDS = 1.0
+try:
+    MCPWorld(command=sys.executable, args=["-I", "-S", "-c", *sys.argv[1:]]).toolset()
+except InputError as error:
+    print(error)
+"""
+
+
+def test_a_server_that_was_given_up_ends_with_the_program(tmp_path):
+    command = [sys.executable, "-c", GIVEN_UP, MUTE, str(tmp_path / "pid")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "has not answered anything within 1 s" in done.stdout
+    server = int((tmp_path / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        os.kill(server, 0)
 
 
 def test_a_server_that_may_take_no_time_is_wrong_input():

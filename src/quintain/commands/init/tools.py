@@ -33,6 +33,8 @@ CLOCK_SECONDS = 1.1
 """Time between the two calls: what tells the time changes by then."""
 LONGEST = 40
 """Longest value that is asked for, in characters."""
+LONGEST_ERROR = 120
+"""Characters shown of what a tool says that never works."""
 DONE = "done"
 """The answer where only the call counts."""
 FAILING = 3
@@ -84,7 +86,7 @@ def tool_tasks(factory: Callable[[], World], seed: int, may_call: Callable[[Tool
         may_call: whether a tool may be called to see what it returns.
 
     Raises:
-        InputError: no two tasks can be made.
+        InputError: no two tasks can be made, or what the tools need can't be reached.
     """
     world = factory()
     rng = random.Random(seed)
@@ -102,13 +104,23 @@ def tool_tasks(factory: Callable[[], World], seed: int, may_call: Callable[[Tool
     tasks = list(_in_turn([_without_errors(tasks) for tasks in kept or by_tool.values()]))
     if len(tasks) < 2:
         raise InputError(f"the tools of {world.name!r} allow fewer than two different calls; write your tasks by hand")
-    return FirstTasks(tasks, _notes(changing))
+    return FirstTasks(tasks, (*_failures(results), *_changes(changing)))
 
 
-def _notes(changing: dict[str, list[str]]) -> tuple[str, ...]:
+def _changes(changing: dict[str, list[str]]) -> Iterator[str]:
     found = {tool: ", ".join(place or "what it returns" for place in places) for tool, places in changing.items()}
     named = "; ".join(f"{tool}: {places}" for tool, places in found.items() if places)
-    return (f"not asked for, as it changes with time or with what was called before: {named}",) if named else ()
+    if named:
+        yield f"not asked for, as it changes with time or with what was called before: {named}"
+
+
+def _failures(results: dict[Key, Tried]) -> Iterator[str]:
+    """A line for the tools of which no call works: made-up arguments do not fit, or the service is not there."""
+    working = {name for (name, _), tried in results.items() if not tried.fails}
+    said = {name: tried.first.content for (name, _), tried in results.items() if name not in working}
+    if said:
+        named = "; ".join(f"{name}: {' '.join(content.split())[:LONGEST_ERROR]}" for name, content in said.items())
+        yield f"no call succeeded, so the tasks only name calls that fail: {named}"
 
 
 def _results(factory: Callable[[], World], made: Calls) -> dict[Key, Tried]:
@@ -123,6 +135,8 @@ def _results(factory: Callable[[], World], made: Calls) -> dict[Key, Tried]:
         actions = [Action(calls=(Call("c", one.name, arguments),)) for one, arguments in order]
         script = Script({"probe": (*actions, Action(answer=""))})
         episode = await harness.run(Task("probe", harness.world_name, "Try the tools."), script)
+        if episode.outcome.kind == "infra_error":
+            raise InputError(f"the tools can't be tried: {episode.outcome.detail}")
         seen = [one for turn in episode.turns for one in turn.observations]
         return {_key(*call): one for call, one in zip(order, seen, strict=False)}
 

@@ -312,7 +312,8 @@ def at_once(work: Coroutine[Any, Any, T]) -> T:
 
 async def _end() -> None:
     for life in tuple(_alive):
-        life.cancel()
+        if not life.cancelling():  # a second time would break off the server's end, and leave it running
+            life.cancel()
     if _alive:
         await asyncio.wait(tuple(_alive), timeout=_END_SECONDS)
 
