@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -40,6 +41,23 @@ def test_every_command_with_a_result_prints_it_as_json_if_asked(name):
 def test_every_argument_is_explained(name):
     actions = [one for one in LEAVES[name]._actions if one.dest != "help"]
     assert [one.dest for one in actions if not one.help] == []
+
+
+def shown(page: Path) -> list[list[str]]:
+    """The arguments of every `quintain` command in a page's shell blocks."""
+    text = page.read_text(encoding="utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^```(?:bash|sh)\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    lines = [re.sub(r"^[A-Z_]+=\S+ ", "", line) for line in "".join(blocks).splitlines()]
+    commands = [one for line in lines for one in re.split(r" (?:&&|[>|]) ", line) if one.startswith("quintain ")]
+    return [shlex.split(one, comments=True)[1:] for one in commands]
+
+
+SHOWN = {shlex.join(one): one for page in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")] for one in shown(page)}
+
+
+@pytest.mark.parametrize("arguments", SHOWN.values(), ids=SHOWN)
+def test_every_command_that_a_page_shows_is_taken(arguments):
+    make_parser().parse_args(arguments)
 
 
 def test_the_page_names_every_exit_code_of_the_program():
