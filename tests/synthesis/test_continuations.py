@@ -71,6 +71,9 @@ async def test_what_may_pass_is_tried_again_until_it_passes(kind):
 async def test_what_does_not_pass_is_tried_three_times_and_then_declined_with_the_reason():
     episode = await rescue(task("country_number"), struck("timeout", "open", permanent=1.0))
     assert did(episode) == ["search", "open", "open", "open", "declined"]
+    first, last, *_ = (turn.action.thought for turn in episode.turns[2:])
+    assert first == "open did not answer in time; I try again."
+    assert last == "open fails again; I try one last time.", "what is in the text need not be counted"
     assert episode.answer == "Cannot answer: open can't be used, it does not answer."
     assert recovered(episode)
     assert not episode.success

@@ -11,6 +11,7 @@ from quintain.interface.messages import Observation
 
 Remedy = Literal[
     "retry",  # the same call once more
+    "last_retry",  # the same call for the last time
     "correct",  # another call in place of a wrong one
     "rewrite",  # a well-formed call in place of a malformed one
     "without",  # on without a tool that can't be used
@@ -32,6 +33,8 @@ _RETRY: dict[str, dict[Language, str]] = {
 }
 
 _OTHER: dict[Remedy, dict[Language, str]] = {
+    # says so, for a model can read a number of tries in a text but not count them in its history
+    "last_retry": {"en": "{tool} fails again; I try one last time.", "zh": "{tool} 又失败了，我再试最后一次。"},
     "correct": {"en": "That call was wrong; I correct it.", "zh": "刚才的调用不对，我改正它。"},
     "rewrite": {"en": "That was no proper call; I write it again.", "zh": "刚才的写法不对，我重写一次。"},
     "without": {"en": "{tool} can't be used; I go on without it.", "zh": "{tool} 无法使用，我不用它继续。"},

@@ -111,8 +111,9 @@ class _Rescue:
         trouble = self._heard[_key(lost[0])][-1]
         again = self._again(lost)
         if again:
-            trouble = self._heard[_key(again[0])][-1]
-            return Action(thought=analysis(trouble, "retry", self._language), calls=tuple(again))
+            tries = self._heard[_key(again[0])]
+            remedy: Remedy = "last_retry" if len(_failures(tries)) == RETRIES else "retry"
+            return Action(thought=analysis(tries[-1], remedy, self._language), calls=tuple(again))
         thought = analysis(trouble, "decline", self._language)
         return Action(thought=thought, answer=declined(trouble, self._language))
 
@@ -151,8 +152,13 @@ def _heard(view: View) -> dict[str, list[Observation]]:
 
 
 def _worth_another(tries: Sequence[Observation]) -> bool:
-    failures = list(takewhile(failed, reversed(tries)))
+    failures = _failures(tries)
     return may_pass(failures[0]) and len(failures) <= RETRIES
+
+
+def _failures(tries: Sequence[Observation]) -> list[Observation]:
+    """Those since the call last went through, the newest first."""
+    return list(takewhile(failed, reversed(tries)))
 
 
 def _key(call: Call) -> str:
