@@ -24,6 +24,7 @@ import argparse
 import json
 import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
@@ -254,7 +255,8 @@ class Bench:
             command = [sys.executable, __file__, "--side", str(path)]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
-            sys.exit(f"{side} failed:\n{done.stderr[-3000:]}")
+            why = " (out of memory?)" if done.returncode == -signal.SIGKILL else ""
+            sys.exit(f"{side} ended with code {done.returncode}{why}:\n{done.stderr[-3000:]}")
         row: Row = json.loads(done.stdout.splitlines()[-1])
         return row
 
@@ -297,10 +299,11 @@ def measure_memory(bench: Bench, sides: list[str]) -> list[Row]:
         if side in sides:
             found = bench.run(side, bench.memory(shared=max(shared, 1), checkpointing=checkpointing))
             rows.append({"side": side, "shared_prompt": shared, "gradient_checkpointing": checkpointing, **found})
+            show_memory(rows[-1])
     return rows
 
 
-def show(options: argparse.Namespace, speed: Row, memory: list[Row]) -> None:
+def show(speed: Row) -> None:
     if speed:
         columns = (
             "traj/s",
@@ -321,13 +324,16 @@ def show(options: argparse.Namespace, speed: Row, memory: list[Row]) -> None:
         figures = [row[key] for key in keys] + [row["per_episode"][key] for key in COUNTS]
         shares = f"{row['calls_that_work']:>12.0%}{row['success']:>12.2f}{row['varying_groups']:>12}"
         print(f"{side:10}" + "".join(f"{figure:>12.3f}" for figure in figures) + shares)
-    for row in memory:
-        kind = f"{row['shared_prompt']} shared tokens" + (", checkpointing" if row["gradient_checkpointing"] else "")
-        print(f"{row['side']:10}peak {row['peak_gb']:.2f} GB, {row['loaded_gb']:.2f} GB with the model loaded ({kind})")
     if "trl" in speed:
         print(
             f"{ratio(speed):.1f}x the trajectories per second (targets {TARGETS['speed']:g}x, {TARGETS['stretch']:g}x)"
         )
+
+
+def show_memory(row: Row) -> None:
+    kind = f"{row['shared_prompt']} shared tokens" + (", checkpointing" if row["gradient_checkpointing"] else "")
+    line = f"{row['side']:10}peak {row['peak_gb']:.2f} GB, {row['loaded_gb']:.2f} GB with the model loaded ({kind})"
+    print(line, flush=True)
 
 
 def ratio(speed: Row) -> float:
@@ -370,7 +376,7 @@ def main() -> None:
         bench = Bench(options, model.absolute(), Path(scratch))
         speed = measure_speed(bench, sides) if options.part != "memory" else {}
         memory = measure_memory(bench, sides) if options.part != "speed" else []
-    show(options, speed, memory)
+    show(speed)
     if options.out is not None:
         write_result(options.out, report(options, speed, memory))
 
