@@ -68,7 +68,7 @@ concurrency = 32
 base = "{model}"
 
 [world]
-world = "soaked:Shaky"
+world = "shaky:Shaky"
 
 [budget]
 turns = 1

@@ -160,6 +160,17 @@ def test_what_a_lost_worker_ran_goes_on_before_what_was_planned_later() -> None:
     assert dispatcher.assign() == [("b", "1"), ("b", "2")]
 
 
+def test_late_news_of_older_weights_makes_no_worker_stale() -> None:
+    dispatcher: Dispatcher[str] = Dispatcher()
+    dispatcher.join("a", 1, 0)
+    dispatcher.publish(2)
+    dispatcher.plan("1", "world")
+    assert dispatcher.assign() == []
+    dispatcher.updated("a", 2)
+    dispatcher.updated("a", 1)
+    assert dispatcher.assign() == [("a", "1")]
+
+
 def test_an_episode_that_nobody_waits_for_is_not_begun_and_not_delivered() -> None:
     dispatcher: Dispatcher[str] = Dispatcher()
     dispatcher.plan("1", "world")

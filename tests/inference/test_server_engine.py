@@ -106,6 +106,7 @@ async def test_token_ids_go_in_and_come_out_with_their_logprobs(model, tokenizer
     assert made.logprobs == pytest.approx(logprobs(model, PROMPT, made.ids), abs=1e-4)
     assert (made.sampled_logprobs, made.finish, made.version) == ((0.0, 0.0, 0.0), "length", 0)
     assert engine.mismatch < 1e-4
+    assert 0 < engine.load().busy < engine.load().up
     sent = stand_in.requests[-1]
     assert (sent["prompt"], sent["stop_token_ids"], sent["return_token_ids"]) == (PROMPT, [2], True)
 

@@ -105,6 +105,7 @@ class TestReal:
         check(bench.model, PROMPT, made)
         assert (len(made.ids), made.finish, made.version) == (8, "length", 0)
         assert made.sampled_logprobs == made.logprobs
+        assert 0 < bench.engine.load().busy < bench.engine.load().up
 
     def test_a_next_turn_goes_on_from_the_cache_with_the_same_logprobs(self, bench):
         first = bench.generate(session="turns")
@@ -160,6 +161,7 @@ class TestReal:
             before = asyncio.create_task(ask("before", 200))
             await ask("beside", 2)  # the one before it is under way now
             assert not before.done()
+            assert engine.load().kv == len(PROMPT) / (4 * CONTEXT)
             update = asyncio.create_task(engine.update(shaken(bench.model, 2), version=7))
             await asyncio.sleep(0)
             after = asyncio.create_task(ask("after", 4))

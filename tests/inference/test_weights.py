@@ -7,6 +7,7 @@ import torch
 
 from quintain.inference.weights import take
 from quintain.interface.errors import InputError
+from quintain.pipeline.fleets import put_weights, weights_of
 from tiny import tiny_model
 
 
@@ -34,13 +35,26 @@ def test_of_tied_tensors_one_is_enough(model):
 @pytest.mark.parametrize(
     ("other", "message"),
     [
-        ({"hidden": 16}, r"'model.embed_tokens.weight' is \(\d+, 16\), not \(\d+, 32\)"),
-        ({"layers": 3}, r"the model has no tensor 'model.layers.2.self_attn.q_proj.weight'"),
-        ({"layers": 1}, r"weights: 9 of \d+ tensors missing, first 'model.layers.1.self_attn.q_proj.weight'"),
+        ({"hidden": 16}, r"lm_head.weight is \[\d+, 16\] there and \[\d+, 32\] here"),
+        ({"layers": 3}, r"model.layers.2.input_layernorm.weight is \[32\] there and missing here"),
+        ({"layers": 1}, r"model.layers.1.input_layernorm.weight is missing there and \[32\] here"),
     ],
 )
 def test_a_checkpoint_of_another_model_is_refused_and_nothing_is_changed(model, other, message):
     before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-    with pytest.raises(InputError, match=f"{message}: a checkpoint of another model"):
+    refused = f"^the state dict is a checkpoint of another model: {message}; give those of this Llama"
+    with pytest.raises(InputError, match=refused):
         take(model, tiny_model(seed=1, **other).state_dict())
     assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_what_a_trainer_sends_to_a_worker_is_put_into_the_same_model_only(model):
+    trained, other = tiny_model(seed=1), tiny_model(layers=3)
+    put_weights(model, weights_of(trained))
+    assert all(torch.equal(tensor, trained.state_dict()[name]) for name, tensor in model.state_dict().items())
+    before = weights_of(other)
+    with pytest.raises(
+        InputError, match=r"^what the trainer sent is a checkpoint of another model: model.layers.2.\S+ is "
+    ):
+        put_weights(other, weights_of(trained))
+    assert weights_of(other) == before

@@ -11,6 +11,7 @@ import sys
 import urllib.request
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -116,6 +117,37 @@ def test_trackio_keeps_the_rows(tmp_path):
     with closing(sqlite3.connect(tmp_path / "kept" / "project.db")) as kept:
         logged = [json.loads(text) for (text,) in kept.execute("SELECT metrics FROM metrics")]
     assert {"sft/loss": 0.5, "sft/step": 1} in logged
+
+
+def test_a_resumed_run_is_the_same_one_at_weights_and_biases(tmp_path, monkeypatch):
+    """The package stands in for a service that can't be had here: it notes which run it was asked for."""
+    asked = []
+    stand_in = SimpleNamespace(init=lambda **how: asked.append(how), finish=lambda: None)
+    monkeypatch.setitem(sys.modules, "wandb", stand_in)
+    for name in ("first", "first", "second"):
+        (tmp_path / name).mkdir(exist_ok=True)
+        tracker("wandb", tmp_path / name, "project").close()
+    first, resumed, second = asked
+    assert first == resumed
+    assert (first["project"], first["name"], first["resume"]) == ("project", "first", "allow")
+    assert first["id"] != second["id"]
+
+
+def test_a_note_of_what_was_sent_is_whole_wherever_a_run_is_killed(tmp_path, monkeypatch):
+    write_rows(tmp_path, "sft", range(1, 3))
+    Follower(tmp_path, [Notes()]).send()
+    write_rows(tmp_path, "sft", range(1, 5))
+
+    def kill(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killed:
+        killed.setattr(os, "replace", kill)
+        with pytest.raises(KeyboardInterrupt):
+            Follower(tmp_path, [Notes()]).send()
+    again = Notes()
+    Follower(tmp_path, [again]).send()
+    assert [step for _, step, _ in again.rows] == [3, 4]
 
 
 def test_a_missing_package_and_an_unknown_tracker_are_one_line_each(recipe_file, tmp_path, monkeypatch, capsys):

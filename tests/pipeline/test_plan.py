@@ -89,6 +89,45 @@ def test_the_published_recipe_has_the_published_tokens():
     assert any("this version plays on one accelerator" in line for line in result["lines"])
 
 
+def test_those_that_only_play_hold_caches_and_the_others_the_states(tmp_path):
+    text = (recipes_folder() / "agentfounder-30b.toml").read_text()
+    path = tmp_path / "apart.toml"
+    path.write_text(text.replace("accelerators = 64\n", "accelerators = 64\nrollout_accelerators = 48\n"))
+    shared, apart = (plan_run(one) for one in (recipes_folder() / "agentfounder-30b.toml", path))
+    (one, other) = (next(stage for stage in each["stages"] if stage["name"] == "grpo") for each in (shared, apart))
+    # weight, gradient, two moments and the policy that is held on to: 20 bytes a weight
+    states = 20 * shared["parameters"] / 2**30
+    caches = 2 * 32_768 * 2 * 48 * 4 * 128 * 4 / 2**30  # of 128 episodes on 64, two on each
+    assert other["gib"] - states / 16 == pytest.approx(one["gib"] - states / 64 - caches)
+    # 131 GiB - 113.7 GiB of weights have room for two caches of 6 GiB
+    assert [line for line in apart["lines"] if line.startswith("warning")] == [
+        "warning: grpo: concurrency 128 > 96 episodes whose caches have room on 48 accelerators; "
+        "lower it, or let more of them play"
+    ]
+
+
+@pytest.mark.parametrize(("count", "groups"), [(64, 64), (256, 64), (1000, 64), (1000, 1000)])
+def test_the_page_on_planning_states_what_more_accelerators_bring(tmp_path, count, groups):
+    text, players = (recipes_folder() / "agentfounder-30b.toml").read_text(), count * 7 // 8
+    episodes = groups * 16
+    for old, new in (
+        ("accelerators = 64\n", f"accelerators = {count}\nrollout_accelerators = {players}\n"),
+        ("concurrency = 128", f"concurrency = {min(2 * players, episodes)}"),
+        ("groups = 64,", f"groups = {groups}, ahead = 1,"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    path = tmp_path / "more.toml"
+    path.write_text(text)
+    result = plan_run(path)
+    now = result["simulated"]["grpo"]["now"]
+    hours = sum(stage["hours"] for stage in result["stages"] if stage["kind"] == "cpt")
+    idle = f"{now['trainer_idle']:.0%} | {now['engine_idle']:.0%}".replace("%", " %")
+    rate = f"{now['step_seconds']:,.0f} s | {now['rate']:.2f}"
+    page = (Path(__file__).parents[2] / "docs" / "planning.md").read_text(encoding="utf-8")
+    assert f"\n| {count:,} | {episodes:,} | {rate} | {idle} | {hours:.0f} h |\n" in page
+
+
 def test_the_recipe_for_one_accelerator_fits_it():
     result = plan_run(recipes_folder() / "single-gpu-7b.toml")
     assert [line for line in result["lines"] if line.startswith("warning")] == []

@@ -80,9 +80,9 @@ class Dispatcher(Generic[Key]):
         self._version = version
 
     def updated(self, worker: str, version: int) -> None:
-        """A worker has taken new weights."""
+        """A worker has taken new weights; news of older ones may come later."""
         if worker in self._workers:
-            self._workers[worker].version = version
+            self._workers[worker].version = max(version, self._workers[worker].version)
 
     def assign(self) -> list[tuple[str, Key]]:
         """Gives waiting episodes to workers, in the order they were planned, each to the least loaded one."""

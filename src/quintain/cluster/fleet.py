@@ -209,22 +209,27 @@ class Fleet:
         actor = self._actor.options(**options).remote(name, self._make)
         try:
             interface, node, pid = await self._answer(actor.hello.remote())
+            found = self._interface.differences(interface)
+            version = 0 if found else await self._newest(actor)
         except self._ray.exceptions.RayActorError as error:
-            self._starting -= 1
-            self._replace(f"{name} is lost before it began: {error}")
+            self._replace(f"{name} is lost before it began: {str(error).splitlines()[0]}")
             return
-        self._starting -= 1
-        if found := self._interface.differences(interface):
+        finally:
+            self._starting -= 1
+        if found:
             self._ray.kill(actor)
             self._refuse(f"{name} on {node} has other tools than this run and is refused: {'; '.join(found)}")
             return
-        seat = _Seat(name, actor, pid)
+        self._seats[name] = _Seat(name, actor, pid)
+        self._dispatcher.join(name, place.episodes, version)
+        self._assign()
+
+    async def _newest(self, actor: Any) -> int:
+        """Sends a new worker the weights that are the newest when it has them; returns their version."""
         version = 0
         while self._weights is not None and version != self._weights[1]:
             version = await self._answer(actor.update.remote(*self._weights))
-        self._seats[name] = seat
-        self._dispatcher.join(name, place.episodes, version)
-        self._assign()
+        return version
 
     def _assign(self) -> None:
         for name, key in self._dispatcher.assign():

@@ -115,7 +115,7 @@ class _Planner:
             return made
         taken = made.gib * GIB - self._training_bytes(stage, stage.train.microbatch_tokens)
         room = self.machine.gib * GIB - taken
-        return replace(made, most_tokens=most_tokens(self.shape, room, self.machine.accelerators, **_memory(stage)))
+        return replace(made, most_tokens=most_tokens(self.shape, room, self._trainers(stage), **_memory(stage)))
 
     def fas(self, stage: Any) -> StagePlan:
         samples = stage.make.memories * len(stage.make.styles) * PER_QUESTION
@@ -150,7 +150,8 @@ class _Planner:
         tokens = episodes * self.machine.episode_tokens
         gib, hours = self._training(stage, tokens, self.machine.episode_tokens)
         held = parameters(self.shape) if config.kl and not config.lora_rank else 0
-        gib += (FLOAT32 * held / self.machine.accelerators + self._batch() * self._cache()) / GIB
+        caches = 0 if self.machine.rollout_accelerators else self._batch() * self._cache()
+        gib += (FLOAT32 * held / self._trainers(stage) + caches) / GIB
         played = config.steps * self.advice(stage).now.step_seconds / 3600
         note = f"{episodes:,} episodes; {hours:.1f} h training, with the tools' time as simulated"
         return StagePlan(stage.name, stage.kind, tokens, config.steps, gib, self._bounded(stage, played), note)
@@ -161,7 +162,6 @@ class _Planner:
         episodes = config.groups * config.group_size
         turns = self.turns
         context = machine.episode_tokens
-        trainers = machine.accelerators - machine.rollout_accelerators
         read = (context - self.generated) / turns * forward_flops(self.shape, context) / self._speed(1)
         return Shop(
             engines=machine.rollout_accelerators or machine.accelerators,
@@ -173,7 +173,7 @@ class _Planner:
             prefill=read,
             decoding=cache(self._decoding),
             latency=self._latency(),
-            training=self._work(config, episodes * context, context) / self._speed(trainers),
+            training=self._work(config, episodes * context, context) / self._speed(self._trainers(stage)),
             ahead=config.ahead,
         )
 
@@ -181,14 +181,17 @@ class _Planner:
         """A GRPO stage simulated as it is, and with other settings."""
         if stage.name not in self._advice:
             shop = self.shop(stage)
-            room = self.machine.gib * GIB - FLOAT32 * parameters(self.shape)
-            most = math.floor(room / self._cache()) * shop.engines
-            self._advice[stage.name] = advise(shop, most, stage.train.group_size)
+            self._advice[stage.name] = advise(shop, self._places(shop.engines), stage.train.group_size)
         return self._advice[stage.name]
 
     def said(self, stage: GRPOStage) -> list[str]:
         """The advice for a person."""
-        return advice_lines(stage.name, self._latency(), self.advice(stage), stage.train.group_size)
+        lines = advice_lines(stage.name, self._latency(), self.advice(stage), stage.train.group_size)
+        players, wanted = self.machine.rollout_accelerators, self.recipe.concurrency
+        if players and wanted > (most := self._places(players)):
+            why = f"concurrency {wanted:,} > {most:,} episodes whose caches have room on {players:,} accelerators"
+            lines.append(f"warning: {stage.name}: {why}; lower it, or let more of them play")
+        return lines
 
     def played(self, stage: RolloutStage | EvalStage) -> StagePlan:
         episodes = self._tasks(stage.pool) * stage.samples
@@ -201,13 +204,23 @@ class _Planner:
 
     def _training(self, stage: Any, tokens: int, context: int) -> tuple[float, float]:
         """GiB of one accelerator, and hours."""
-        hours = self._work(stage.train, tokens, context) / self._speed() / 3600
+        hours = self._work(stage.train, tokens, context) / self._speed(self._trainers(stage)) / 3600
         return self._training_bytes(stage, stage.train.microbatch_tokens) / GIB, self._bounded(stage, hours)
 
     def _training_bytes(self, stage: Any, tokens: int) -> float:
         """Bytes of one accelerator: its share of the states, and the activations of a microbatch."""
         size = training_bytes(self.shape, tokens, **_memory(stage))
-        return size["states"] / self.machine.accelerators + size["activations"]
+        return size["states"] / self._trainers(stage) + size["activations"]
+
+    def _trainers(self, stage: Any) -> int:
+        """Accelerators that share a stage's training: those that only play have no part in it."""
+        players = self.machine.rollout_accelerators if isinstance(stage, GRPOStage) else 0
+        return self.machine.accelerators - players
+
+    def _places(self, engines: int) -> int:
+        """Episodes whose caches have room beside the weights."""
+        room = self.machine.gib * GIB - FLOAT32 * parameters(self.shape)
+        return max(0, math.floor(room / self._cache())) * engines
 
     def _work(self, config: Any, tokens: int, context: int) -> float:
         """Operations to learn from so many tokens."""

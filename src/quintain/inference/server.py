@@ -9,6 +9,7 @@ from typing import Any
 from quintain.endpoint.client import Endpoint
 from quintain.endpoint.config import EndpointConfig
 from quintain.inference.logprobs import generation, wanted
+from quintain.inference.meter import Meter
 from quintain.inference.own_server import OwnServer
 from quintain.inference.probe import HALF_TOLERANCE, mismatch
 from quintain.inference.room import room
@@ -50,6 +51,7 @@ class ServerEngine:
         self._own = own
         self._vocabulary = int(model.config.get_text_config().vocab_size)
         self._limits: dict[str, int] = {}
+        self._meter = Meter()
         self._examined = False
         self._gate = asyncio.Lock()
         self.mismatch = 0.0
@@ -74,19 +76,20 @@ class ServerEngine:
             if not self._examined:
                 await self._examine()
         restarts = self._own.restarts if self._own else 0
-        try:
+        with self._meter.request(len(ids)):
+            try:
+                return await self._generate(ids, session=session, group=group, sampling=sampling)
+            except InfraError:
+                if not await self._begun_again(restarts):
+                    raise
             return await self._generate(ids, session=session, group=group, sampling=sampling)
-        except InfraError:
-            if not await self._begun_again(restarts):
-                raise
-        return await self._generate(ids, session=session, group=group, sampling=sampling)
 
     async def release(self, session: str) -> None:
         """Nothing to forget: the server drops what has not been used for longest."""
 
     def load(self) -> Load:
-        """It does not say."""
-        return Load()
+        """How long it was busy with what was asked from here; what others ask of it and what it holds is not known."""
+        return self._meter.load()
 
     async def sleep(self) -> None:
         """A server's memory is its own."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quintain.inference.logprobs import generation, wanted
+from quintain.inference.meter import Meter
 from quintain.inference.probe import mismatch, tolerance
 from quintain.inference.room import room
 from quintain.inference.sampler import draw_seed
@@ -58,6 +59,7 @@ class VLLMEngine:
         self._carrier = carrier(model, Path(self._scratch.name))
         told = arguments(model, self._carrier, kv_tokens=kv_tokens, sessions=sessions, options=options or {})
         self._llm = start(told)
+        self._meter = Meter(sessions, kv_tokens)
         self._limits = {"the engine's context": int(self._llm.model_config.max_model_len)}
         self._remedy = f"shorten the prompt, or give the engine more kv_tokens (now {kv_tokens})"
         self._numbers = count()
@@ -93,7 +95,8 @@ class VLLMEngine:
             raise InputError('generate: a grammar needs the engine "local"')
         most = room(len(ids), sampling, self._limits, self._remedy)
         await self._wake()
-        made = await self._ask(ids, session, sampling, most)
+        with self._meter.request(len(ids)):
+            made = await self._ask(ids, session, sampling, most)
         tables = [{token: one.logprob for token, one in table.items()} for table in made.logprobs or ()]
         return generation(made.token_ids, tables, sampling, _finish(made.finish_reason), _version_of(made))
 
@@ -101,8 +104,8 @@ class VLLMEngine:
         """Nothing to forget: vLLM drops what has not been used for longest."""
 
     def load(self) -> Load:
-        """It does not say."""
-        return Load()
+        """How much it has to do, by the requests that are under way."""
+        return self._meter.load()
 
     async def sleep(self) -> None:
         """Frees the GPU's memory for the trainer once no generation is under way; the next call wakes the engine.

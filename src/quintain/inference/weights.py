@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from quintain.interface.errors import InputError
+from quintain.interface.tensors import need_same_model
 
 Weights = Mapping[str, Any] | Callable[[], object] | None
 """A state dict, a function that changes the parameters in place, or None where they are changed already."""
@@ -22,27 +22,10 @@ def take(model: Any, weights: Weights) -> None:
         InputError: a state dict of another model; the weights are left as they were.
     """
     if isinstance(weights, Mapping):
-        check(model, weights)
+        wanted = model.state_dict()
+        tied = {wanted[name].data_ptr() for name in weights if name in wanted}
+        own = {name: tensor for name, tensor in wanted.items() if name in weights or tensor.data_ptr() not in tied}
+        need_same_model("the state dict", weights, own, f"give those of this {type(model).__name__}")
         model.load_state_dict(weights, strict=False)  # of tied tensors some may be left out
     elif weights is not None:
         weights()
-
-
-def check(model: Any, weights: Mapping[str, Any]) -> None:
-    """Refuses a state dict that is not of this model.
-
-    Raises:
-        InputError: names the first tensor that is unknown, of another shape, or missing.
-    """
-    wanted = model.state_dict()
-    another = f"a checkpoint of another model? This one is a {type(model).__name__}"
-    for name, tensor in weights.items():
-        if name not in wanted:
-            raise InputError(f"weights: the model has no tensor {name!r}: {another}")
-        found, right = tuple(tensor.shape), tuple(wanted[name].shape)
-        if found != right:
-            raise InputError(f"weights: {name!r} is {found}, not {right}: {another}")
-    given = {wanted[name].data_ptr() for name in weights}
-    missing = [name for name, tensor in wanted.items() if tensor.data_ptr() not in given]
-    if missing:
-        raise InputError(f"weights: {len(missing)} of {len(wanted)} tensors missing, first {missing[0]!r}: {another}")

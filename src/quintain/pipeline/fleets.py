@@ -15,6 +15,7 @@ from quintain.cluster.worker import Interface
 from quintain.harness.journal import Journal
 from quintain.harness.loop import Harness
 from quintain.interface.generation import Load, Sampling
+from quintain.interface.tensors import need_same_model
 from quintain.pipeline.engines import make_engine
 from quintain.pipeline.programs import model_player
 from quintain.pipeline.workshop import Policy, Workshop
@@ -67,9 +68,7 @@ class RecipeKit:
 
     def weights(self, data: bytes) -> Callable[[], object]:
         """What puts published weights into the engine's model."""
-        from safetensors.torch import load
-
-        return lambda: self._model.load_state_dict(load(data), strict=False)
+        return lambda: put_weights(self._model, data)
 
 
 class Published:
@@ -164,4 +163,21 @@ def weights_of(model: Any) -> bytes:
     """The weights that training changes, as safetensors."""
     from safetensors.torch import save
 
-    return save({name: one.detach().contiguous() for name, one in model.named_parameters() if one.requires_grad})
+    from quintain.training.checkpoint import contiguous, trained_parameters
+
+    return save(contiguous(trained_parameters(model)))
+
+
+def put_weights(model: Any, data: bytes) -> None:
+    """Puts published weights into a worker's model.
+
+    Raises:
+        InputError: they are those of another model.
+    """
+    from safetensors.torch import load
+
+    from quintain.training.checkpoint import trained_parameters
+
+    weights = load(data)
+    need_same_model("what the trainer sent", weights, trained_parameters(model), "put the same model on all nodes")
+    model.load_state_dict(weights, strict=False)  # what is frozen stays

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
 from quintain.interface.errors import InputError
+from quintain.interface.files import replacing
 
+WANDB_ID = "wandb-id.txt"
+"""In the run's folder: what Weights & Biases calls it."""
 PORT = 9464
 """Of the Prometheus endpoint, unless the recipe names another: what exporters of OpenTelemetry use."""
 
@@ -51,6 +55,9 @@ class TensorBoard:
 class Project:
     """A run at Weights & Biases, or with trackio, which has the same functions.
 
+    A run that is resumed goes on in the same one there: trackio knows it by its name, Weights & Biases by an id that is
+    kept in the run's folder.
+
     Args:
         package: `wandb` or `trackio`.
         run: the run's folder; its name is the run's.
@@ -59,8 +66,8 @@ class Project:
 
     def __init__(self, package: str, run: Path, name: str) -> None:
         self._package = _need(package, package)
-        places = {"dir": str(run)} if package == "wandb" else {}
-        self._package.init(project=name, name=run.name, resume="allow", **places)
+        own = {"dir": str(run), "id": kept_id(run / WANDB_ID)} if package == "wandb" else {}
+        self._package.init(project=name, name=run.name, resume="allow", **own)
 
     def log(self, stage: str, step: int, metrics: Mapping[str, float]) -> None:
         """Logs a row; its step is a metric, as stages count theirs from 1."""
@@ -69,6 +76,14 @@ class Project:
     def close(self) -> None:
         """Sends what is left."""
         self._package.finish()
+
+
+def kept_id(path: Path) -> str:
+    """The id in a file; a new one where there is none."""
+    if not path.is_file():
+        with replacing(path) as file:
+            file.write(uuid.uuid4().hex.encode())
+    return path.read_text()
 
 
 class Prometheus:

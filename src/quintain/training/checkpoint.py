@@ -21,7 +21,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from quintain.interface.errors import InfraError, InputError
+from quintain.interface.errors import InfraError
+from quintain.interface.tensors import need_same_model
 from quintain.training import ranks
 from quintain.training.ranks import first_row, rows
 
@@ -49,7 +50,7 @@ def save(folder: Path, model: Any, optimizer: torch.optim.Optimizer, position: P
     Every rank calls it and writes the rows it holds into a file of its own, so `folder` must be one that all see.
     """
     target = folder / f"step-{position.step:06d}"
-    with_gradient = _trainable(model)
+    with_gradient = trained_parameters(model)
     moments = {
         f"{key}.{name}": value
         for name, parameter in with_gradient.items()
@@ -105,9 +106,10 @@ def restore(path: Path, model: Any, optimizer: torch.optim.Optimizer) -> Positio
         InputError: the checkpoint is one of another model.
     """
     state = json.loads((path / STATE).read_text())
-    with_gradient = _trainable(model)
+    with_gradient = trained_parameters(model)
     weights, moments = Parts(path, "weights"), Parts(path, "optimizer")
-    _same_model(path, {name: weights.shape(name) for name in weights.names}, with_gradient)
+    found = {name: torch.empty(weights.shape(name), device="meta") for name in weights.names}
+    need_same_model(str(path), found, with_gradient, "give another --out, or remove the folder to train from the start")
     for name, parameter in with_gradient.items():
         rows(parameter).copy_(weights.rows_of(name, parameter))
     optimizer.state.clear()
@@ -199,21 +201,8 @@ def _moment(moments: Parts, key: str, parameter: Tensor) -> Tensor:
     return moment
 
 
-def _same_model(path: Path, found: Mapping[str, tuple[int, ...]], wanted: Mapping[str, Tensor]) -> None:
-    for name in sorted({*found, *wanted}):
-        there, here = found.get(name), tuple(wanted[name].shape) if name in wanted else None
-        if there != here:
-            raise InputError(
-                f"{path} is a checkpoint of another model: {name} is {_shape(there)} there and {_shape(here)} here; "
-                "give another --out, or remove the folder to train from the start"
-            )
-
-
-def _shape(shape: tuple[int, ...] | None) -> str:
-    return "missing" if shape is None else str(list(shape))
-
-
-def _trainable(model: Any) -> dict[str, torch.nn.Parameter]:
+def trained_parameters(model: Any) -> dict[str, torch.nn.Parameter]:
+    """The parameters that training changes, by name: with LoRA only the adapters."""
     return {name: parameter for name, parameter in model.named_parameters() if parameter.requires_grad}
 
 
