@@ -88,6 +88,15 @@ def small_till(tmp_path, model_folder):
     return home
 
 
+@pytest.fixture
+def dialled(monkeypatch):
+    """Hosts and addresses that this process asks for; none is reached."""
+    seen: list = []
+    monkeypatch.setattr("socket.socket.connect", lambda _, address: seen.append(address))
+    monkeypatch.setattr("socket.getaddrinfo", lambda host, *_, **__: seen.append(host) or [])
+    return seen
+
+
 def test_a_model_is_measured_at_the_till_without_a_reference_solution(small_till, tmp_path):
     run(small_till / "measure.toml", tmp_path / "run")
     counts = json.loads((tmp_path / "run" / "base" / "evaluation.json").read_text())["overall"]["counts"]
@@ -95,11 +104,12 @@ def test_a_model_is_measured_at_the_till_without_a_reference_solution(small_till
     assert (tmp_path / "run" / "report.html").is_file()
 
 
-def test_a_model_is_trained_at_the_till_from_its_reference_solution(small_till, tmp_path):
+def test_a_model_is_trained_at_the_till_from_its_reference_solution(small_till, tmp_path, dialled):
     result = run(small_till / "train.toml", tmp_path / "run")
     assert result["stages"]["demos"]["successes"] == 8
     assert result["stages"]["sft"]["examples"] == 8
     assert (tmp_path / "run" / "sft" / "model" / "model.safetensors").is_file()
+    assert dialled == [], "nothing is reported to anyone"
 
 
 def test_the_check_of_the_verifier_that_the_documentation_shows_runs(monkeypatch):

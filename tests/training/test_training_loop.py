@@ -57,7 +57,7 @@ def test_an_interrupted_and_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     monkeypatch.undo()
     resumed = train_examples(config, examples, tiny(), tmp_path / "broken")
 
-    assert whole.steps == resumed.steps == 6
+    assert whole.steps == resumed.steps == whole.planned_steps == 6
     assert metrics(tmp_path / "broken") == metrics(tmp_path / "whole")
     expected, found = weights(whole.model), weights(resumed.model)
     assert all(torch.equal(found[name], expected[name]) for name in expected)
@@ -85,6 +85,12 @@ def sends_ctrl_c(times: int, at: int):
         return batch_of, steps
 
     return instead
+
+
+def test_a_run_that_time_ends_says_how_many_steps_it_had_before_it(tmp_path):
+    config = SFTConfig(epochs=3, batch_trajectories=4, seconds=1e-6)
+    found = train_examples(config, family_of_examples(), tiny(), tmp_path)
+    assert (found.steps, found.planned_steps) == (1, 6)
 
 
 @pytest.mark.usefixtures("heeds_ctrl_c")

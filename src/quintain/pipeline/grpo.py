@@ -163,7 +163,7 @@ class _Run:
         successes = [row["success"] for row in self.rows if "success" in row]
         first, last = (_mean(successes[:5]), _mean(successes[-5:])) if successes else (0.0, 0.0)
         warnings = Counter(name for row in self.rows for name in row.get("warnings", []))
-        line = f"{len(self.rows)} steps, success of played tasks {first:.3f} -> {last:.3f}"
+        line = f"{len(self.rows)} of {self.config.steps} steps, success of played tasks {first:.3f} -> {last:.3f}"
         line += f"; rolled back {self.guard.rollbacks} times" if self.guard.rollbacks else ""
         line += f"; warnings: {', '.join(f'{name} ({count})' for name, count in warnings.items())}" if warnings else ""
         return {

@@ -95,8 +95,10 @@ def sft(workshop: Workshop, stage: SFTStage, folder: Path) -> dict[str, Any]:
         "examples": trained.examples,
         "chat": len(chat),
         "steps": trained.steps,
+        "planned_steps": trained.planned_steps,
         "loss": rows[-1]["loss"] if rows else None,
-        "line": f"{trained.steps} steps on {trained.examples} examples, loss {rows[-1]['loss']:.3f}",
+        "line": f"{trained.steps} of {trained.planned_steps} steps on {trained.examples} examples, "
+        f"loss {rows[-1]['loss']:.3f}",
     }
 
 

@@ -28,6 +28,7 @@ class Trained:
         folder: its weights and the summary, as `from_pretrained` reads them.
         examples: number of examples.
         steps: optimiser steps.
+        planned_steps: steps that the examples, or `tokens`, ask for; time may end a run before.
         seconds: training seconds.
     """
 
@@ -35,6 +36,7 @@ class Trained:
     folder: Path
     examples: int
     steps: int
+    planned_steps: int
     seconds: float
 
 
@@ -74,7 +76,7 @@ def train_examples(
         with atomic_folder(out / "adapter") as scratch:
             model.save_pretrained(scratch)
         model = merge(model)
-    trained = Trained(model, out / "model", len(examples) + len(chat), position.step, position.seconds)
+    trained = Trained(model, out / "model", len(examples) + len(chat), position.step, steps, position.seconds)
     digests = [asdict(one) for one in dict.fromkeys(example.digests for example in (*examples, *chat))]
     summary = {"examples": trained.examples, "steps": trained.steps, "seconds": trained.seconds, "digests": digests}
     with atomic_folder(trained.folder) as scratch:
