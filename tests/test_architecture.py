@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,22 @@ def test_a_folder_imports_only_what_lies_to_its_left() -> None:
 )
 def test_every_form_of_import_is_seen(code: str, found: set[str]) -> None:
     assert imported(ast.parse(code)) == found
+
+
+TODAY = re.compile(r"\btime\.time\(|\b(datetime|date)\.(now|today|utcnow)\(")
+DATED = {
+    "agents/gateway/protocol.py",
+    "commands/init/tools.py",
+    "commands/inspecting.py",
+    "curation/review.py",
+    "curation/seal.py",
+    "progress.py",
+}
+"""They write down or compare what day it is. What is measured or waited for goes by clocks that nobody sets."""
+
+
+def test_no_time_is_measured_by_a_clock_that_may_jump() -> None:
+    assert {str(file.relative_to(SOURCE)) for file in FILES if TODAY.search(file.read_text(encoding="utf-8"))} == DATED
 
 
 def test_a_file_is_at_most_400_lines() -> None:
