@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -105,6 +106,12 @@ def weights(folder: Path) -> bytes:
     return (folder / "grpo" / "model" / "model.safetensors").read_bytes()
 
 
+@pytest.fixture
+def checkpoints_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage that is done leaves its checkpoints, as one does that is killed before."""
+    monkeypatch.setattr("quintain.pipeline.run.drop_checkpoints", lambda folder: None)
+
+
 def as_if_killed_at_its_end(folder: Path) -> None:
     shutil.rmtree(folder / "grpo" / "model")
     manifest = folder / "grpo" / "manifest.json"
@@ -114,6 +121,7 @@ def as_if_killed_at_its_end(folder: Path) -> None:
 def test_reward_rises_and_every_step_is_on_record(recipe, tmp_path):
     folder = tmp_path / "run"
     result = run(recipe(), folder)["stages"]["grpo"]
+    assert not {"checkpoints", "good"} & {one.name for one in (folder / "grpo").iterdir()}, "nothing resumes from them"
     found = rows(folder)
     assert [row["step"] for row in found] == list(range(1, 21))
     assert sum(row["success"] for row in found[:3]) / 3 < 0.4
@@ -146,7 +154,7 @@ def test_adapters_learn_without_a_second_model_and_are_merged_at_the_end(recipe,
 
 @pytest.mark.parametrize("ahead", [0, 1])
 def test_steps_after_the_checkpoint_are_learnt_again_from_their_journals_bit_for_bit(
-    recipe, tmp_path, monkeypatch, ahead
+    recipe, tmp_path, monkeypatch, checkpoints_kept, ahead
 ):
     """The run's last checkpoint is of step 3 of 6; it is made to look as if it had died just before its end."""
     path, folder = recipe(steps=6, fresh_share=0.5, ahead=ahead), tmp_path / "run"
@@ -215,7 +223,7 @@ def test_what_was_played_ahead_by_weights_that_a_rollback_took_back_is_not_learn
     assert found[6]["staleness"] == 0
 
 
-def test_nor_does_a_resumed_run_reuse_them(recipe, tmp_path, monkeypatch, far_ahead):
+def test_nor_does_a_resumed_run_reuse_them(recipe, tmp_path, monkeypatch, far_ahead, checkpoints_kept):
     """Step 6 is played by the weights that step 5 takes back; the run dies after it, and goes on with step 7."""
     break_losses(monkeypatch, range(3, 6))
     path, folder = recipe(ahead=1, steps=7, learning_rate=1e-4, fresh_share=0.5), tmp_path / "run"
@@ -253,7 +261,7 @@ def test_kills_lose_no_finished_episode_and_interrupted_ones_go_on(recipe, tmp_p
         assert {episode.id: episode for episode in again if episode.id in episodes} == episodes
 
 
-def test_a_collapse_is_rolled_back_twice_and_then_stopped_saying_why(recipe, tmp_path, capsys):
+def test_a_collapse_is_rolled_back_twice_and_then_stopped_saying_why(recipe, tmp_path, capsys, checkpoints_kept):
     """A learning rate of 3 turns the policy into noise or into one token: no group varies any more."""
     folder = tmp_path / "run"
     path = recipe("Halves", learning_rate=3.0, steps=60, validate_every=50, kl=0.02)
@@ -405,9 +413,18 @@ def test_a_wrong_key_of_the_stage_is_one_line(recipe, old, new, message):
     assert message in str(caught.value)
 
 
-def torchrun(count: int, *arguments: str) -> subprocess.CompletedProcess[str]:
+CHECKPOINTS_KEPT = """
+from quintain.cli.main import main
+from quintain.pipeline import run
+
+run.drop_checkpoints = lambda folder: None
+raise SystemExit(main())
+"""
+
+
+def torchrun(count: int, program: Sequence[str], *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command line on `count` gloo processes that talk over the loopback interface."""
-    launch = ["--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(count), "-m", "quintain", *arguments]
+    launch = ["--standalone", "--local-addr", "127.0.0.1", "--nproc-per-node", str(count), *program, *arguments]
     command = [sys.executable, "-m", "torch.distributed.run", *launch]
     environment = os.environ | {"GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900, check=False)
@@ -418,7 +435,9 @@ def torchrun(count: int, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_the_same_recipe_learns_the_same_on_two_ranks_and_goes_on_with_one(recipe, model_folder, tmp_path):
     path, alone, folder = recipe(steps=2, learning_rate=1e-3), tmp_path / "alone", tmp_path / "two"
     run(path, alone)
-    done = torchrun(2, "run", str(path), "--out", str(folder), "--json")
+    program = tmp_path / "program.py"
+    program.write_text(CHECKPOINTS_KEPT)
+    done = torchrun(2, [str(program)], "run", str(path), "--out", str(folder), "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["stages"]["grpo"]["steps"] == 2  # printed once, by rank 0
     for found, expected in zip(rows(folder), rows(alone), strict=True):
@@ -443,7 +462,7 @@ def test_the_same_recipe_learns_the_same_on_two_ranks_and_goes_on_with_one(recip
 def test_wrong_input_on_two_ranks_is_said_once_and_ends_all(recipe, tmp_path):
     path = recipe(steps=2)
     path.write_text(path.read_text().replace("steps = 2", "stepz = 2"))
-    done = torchrun(2, "run", str(path), "--out", str(tmp_path / "run"))
+    done = torchrun(2, ["-m", "quintain"], "run", str(path), "--out", str(tmp_path / "run"))
     assert done.returncode == 1  # torchrun's own
     assert done.stderr.count("quintain: ") == 1
     assert "stepz" in next(line for line in done.stderr.splitlines() if line.startswith("quintain: "))

@@ -215,8 +215,15 @@ def _run_stage(workshop: Workshop, stage: Any, fingerprint: str, work: StageFunc
         write_json(folder / MANIFEST, manifest)
     manifest |= {"status": "done", "result": result, "digests": workshop.digest_table()}
     write_json(folder / MANIFEST, manifest)
+    drop_checkpoints(folder)
     say(f"{stage.name}: {result.get('line', 'done')} ({manifest['seconds']:.0f} s)")
     return _finished(manifest)
+
+
+def drop_checkpoints(folder: Path) -> None:
+    """Removes what a training stage resumes and rolls back from: several times its model, of no use once it is done."""
+    for name in ("checkpoints", "good"):
+        shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _is_done(manifest: dict[str, Any], fingerprint: str) -> bool:
