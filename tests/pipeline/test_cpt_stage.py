@@ -28,6 +28,7 @@ kind = "cpt"
 name = "long"
 data = ["short"]
 text = ["more.txt"]
+tokens = { general = 10_000 }
 start = "short"
 replay = "short"
 replay_share = 0.5
@@ -60,6 +61,9 @@ def test_both_stages_leave_a_model_and_say_what_they_learnt_from(two_stages, tmp
     assert first["cut"] == {"general": 4}
     assert first["truncated_tokens"] == {"general": 0}
     assert second["tokens"]["replay"] >= second["tokens"]["general"]
+    assert first["tokens_short"] == {}
+    assert second["tokens_short"] == {"general": 10_000 - second["tokens"]["general"]}
+    assert f"({second['tokens_short']['general']:,} short of the target)" in second["line"]
     config = json.loads((tmp_path / "run" / "long" / "model" / "config.json").read_text())
     assert config["rope_parameters"]["rope_theta"] == 20000.0
     rows = [json.loads(line) for line in (tmp_path / "run" / "long" / "metrics.jsonl").read_text().splitlines()]

@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from quintain.commands.commands import recipes_folder
+from quintain.evaluation.estimators import Trials
 from quintain.recipe import load_recipe
-from quintain.studies.cpt import loss_figures
+from quintain.studies.cpt import loss_figures, paired_with
 from quintain.studies.studies import STUDIES, study
 from quintain.studies.study import expand
 from recipe_edits import set_stages
@@ -83,9 +84,11 @@ def test_bases_learn_from_equal_tokens_and_are_set_side_by_side(small, tmp_path,
         assert one["k"] == 2
     assert record["lines"] == ["No fit: a fit of score against tokens needs 5 different amounts of tokens, found 2."]
     assert record["against_original"]["fas_has"]["pass@2"]["estimate"]["low"] <= 0
+    assert set(record["against_general"]) == {"fas_has"}
     page = (folder / "study.md").read_text()
     assert "| fas_has | " in page
     assert "- general, pass@1 against original: " in page
+    assert "- fas_has, pass@1 against general: " in page
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/model/*.safetensors")}
     study("cpt", small, folder, full=False, minutes=None, cost_only=False)
     assert {path: path.stat().st_mtime_ns for path in folder.glob("*/model/*.safetensors")} == before
@@ -112,6 +115,16 @@ def test_every_base_of_the_full_grid_has_the_same_tokens_but_for_the_amounts():
     assert ways["sft-fas-summarised-1"] == ("first", True)
     seeds = {stage.name: stage.train.seed for stage in recipe.stages if stage.kind in ("cpt", "sft")}
     assert all(name.endswith(f"-{seed}") for name, seed in seeds.items())
+
+
+def test_a_base_is_held_against_the_general_text_of_as_many_tokens_that_was_fine_tuned_alike():
+    solved = {"original": 1, "general": 2, "fas_has": 4, "fas_has_x2": 4, "general-mixed": 0, "fas_has-mixed": 3}
+    trials = {base: {task: Trials(task, task, 4, right) for task in "ab"} for base, right in solved.items()}
+    assert {base: one["pass@1"].estimate.value for base, one in paired_with("general", trials).items()} == {
+        "fas_has": 0.5,
+        "fas_has-mixed": 0.75,
+    }
+    assert list(paired_with("original", trials)) == ["general", "fas_has", "fas_has_x2"]
 
 
 def test_steps_to_the_controls_loss_by_hand():

@@ -10,10 +10,14 @@ from pathlib import Path
 import pytest
 
 from quintain.cli.main import main
+from quintain.commands.commands import recipes_folder
 from quintain.doctor.doctor import examine, some_tasks
+from quintain.doctor.model import contexts
 from quintain.doctor.world import EPISODES, WorldExam
 from quintain.harness.loop import Harness
+from quintain.interface.errors import InputError
 from quintain.interface.tasks import Task
+from quintain.recipe import load_recipe
 
 
 @pytest.fixture(autouse=True)
@@ -97,6 +101,13 @@ def test_a_world_without_a_reference_solution_is_examined_as_far_as_possible(doc
     found = doctor(("    def solution(self, task)", "    def other(self, task)"))
     assert found["gold passes"][0] == "skip"
     assert found["silent fails"][0] == "ok"
+
+
+def test_both_contexts_of_the_published_recipe_have_positions():
+    recipe = load_recipe(recipes_folder() / "agentfounder-30b.toml")
+    assert contexts(recipe, 32768).detail == "cpt1 32768 of 32768, cpt2 131072 of 131072 positions"
+    with pytest.raises(InputError, match="context 32768 tokens > the model's 16384 positions"):
+        contexts(recipe, 16384)
 
 
 def test_a_sealed_pool_stays_shut(recipe_file):

@@ -103,6 +103,18 @@ def test_a_teacher_writes_the_alternatives_and_its_cost_and_what_was_left_out_ar
     assert decisions["spent"]["price"] > 0
 
 
+def test_rollouts_of_the_same_tasks_are_told_apart(told, tmp_path):
+    text = told.read_text().replace('data = ["demos"]', 'data = ["demos", "again"]\nexecuted = true')
+    again = '[[stages]]\nkind = "rollout"\nname = "again"\npool = "train"\n\n[[stages]]\nkind = "has"'
+    text = text.replace('[[stages]]\nkind = "has"', again)
+    told.write_text(text[: text.index('[[stages]]\nkind = "cpt"')])
+    decisions = run(told, tmp_path / "run")["stages"]["decisions"]
+    samples = list(read_samples(tmp_path / "run" / "decisions" / "samples.jsonl"))
+    assert decisions["ends"]["en right"] == decisions["ends"]["en wrong"]
+    assert len({one.id for one in samples}) == len(samples) == decisions["samples"]
+    assert {one.id.split("/")[0] for one in samples} == {"has:demos", "has:again"}
+
+
 def test_an_interrupted_stage_plays_no_wrong_turn_twice(told, tmp_path, monkeypatch):
     def full_disk(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -69,7 +69,9 @@ def synth(*arguments):
 
 def test_synth_makes_samples_from_documents_world_and_episodes(recipe_file, tmp_path, capsys):
     assert synth(recipe_file, "--out", tmp_path / "run") == 0
-    assert "planning en" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "planning en" in said
+    assert re.search(r"words alone tell right plans from wrong: 0\.\d\d en, 0\.\d\d zh \(chance 0\.50\)", said)
     folder = tmp_path / "run" / "fas"
     samples = list(read_samples(folder / "samples.jsonl"))
     assert {one.source for one in samples} == {"planning", "reasoning"}
@@ -79,8 +81,9 @@ def test_synth_makes_samples_from_documents_world_and_episodes(recipe_file, tmp_
     rejected = list(read_samples(folder / "rejected.jsonl"))
     assert all(any(tag.startswith("rejected:") for tag in one.tags) for one in rejected)
     result = json.loads((folder / "manifest.json").read_text())["result"]
-    # 986 documents of the world's training split, two chapters of the handbook, and what the oracle opened
-    assert result["documents"]["documents"] > 988
+    # of the world's training split in either language; two chapters of the handbook; what the oracle opened
+    assert result["documents"]["documents en"] > 493 + 2
+    assert result["documents"]["documents zh"] == 493
     assert result["documents"]["duplicate documents"] > 0
     assert result["samples"]["planning en"] == sum((one.source, one.language) == ("planning", "en") for one in samples)
     assert result["counts"]["memories en"] == 30
@@ -164,6 +167,20 @@ def test_preview_of_an_endpoint_says_what_the_whole_run_would_cost(recipe_file, 
     assert again["whole_run"] == price
 
 
+def test_other_settings_ask_for_nothing_that_was_asked_before(recipe_file, tmp_path):
+    def respond(request):
+        return {"content": json.dumps({"questions": [], "invalid": "nothing to ask"})}
+
+    with serve(respond) as server:
+        text = recipe_file.read_text().replace("memories = 40, chinese = 0.25", "memories = 3, chinese = 0.0")
+        text += f'teacher = {{ endpoint = {{ model = "m", url = "{server.url}" }} }}\n'
+        for memories in (3, 5):
+            recipe_file.write_text(text.replace("memories = 3", f"memories = {memories}"))
+            assert synth(recipe_file, "--out", tmp_path / "run") == 0
+        assert (tmp_path / "run" / "fas.old1").is_dir()
+        assert len(server.requests) == 5
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
@@ -187,7 +204,7 @@ def test_documents_without_a_statement_end_the_preview_with_the_reasons(recipe_f
     text = recipe_file.read_text().replace('data = ["demos"]\ntools = ["open"]\n', "world_documents = false\n")
     recipe_file.write_text(text)
     assert synth(recipe_file, "--preview", 1, "--out", tmp_path / "run") == 2
-    assert "no memory to ask about; 1 documents, 1 documents without a statement" in capsys.readouterr().err
+    assert "no memory to ask about; 1 documents en, 1 documents without a statement" in capsys.readouterr().err
 
 
 def test_synth_takes_one_recipe(recipe_file, capsys):

@@ -203,7 +203,7 @@ def test_an_interrupted_run_asks_only_for_what_is_missing(tmp_path):
         output = run(server)
         assert len(server.requests) == 6
     assert [one.source for one in output.kept] == ["planning", "reasoning"]
-    assert output.counts["plans kept"] == 1
+    assert output.counts["plans kept en"] == 1
 
 
 @pytest.mark.parametrize(

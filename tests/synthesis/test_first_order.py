@@ -227,7 +227,7 @@ def test_what_the_judge_rejects_is_kept_apart_with_its_kind():
     teacher = Scripted(**{**SCRIPT, "judge": Judgement(right=False, kind="search_necessity", reason="why")})
     output = collect(teacher, TOOLS, CONFIG, [EXCERPT])
     assert [one.tags for one in output.rejected] == [("style:factual", "rejected:search_necessity")]
-    assert output.counts["plans rejected: search_necessity"] == 1
+    assert output.counts["plans rejected: search_necessity en"] == 1
 
 
 def plan(thought, calls=(), answer=None, **changes):

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 from told_episodes import answer, episode, library, turn, unreadable
 
 from quintain.interface.episode import Outcome
-from quintain.interface.messages import Action, Call, message
+from quintain.interface.messages import Action, Call, Turn, message
 from quintain.synthesis.choices import BorrowedActions, Choice, Step, choices_of, option_text, reads_alike
 from quintain.synthesis.has import Masks, bad_step, balanced, decision_sample, shown_observations, shuffled_ends, usable
 from quintain.synthesis.leaks import Shown, find_leaks
@@ -181,6 +181,14 @@ def test_a_borrowed_action_speaks_of_this_episodes_books():
         "Answer: 1901",
         "Answer: 1815",
     }
+
+
+def test_what_an_agent_kept_of_a_history_is_lent_with_this_episodes_names():
+    here = episode("here", (turn("open", "Emma", "x"), answer("1815")), question="When was Emma written?")
+    kept = Turn(Action("Enough read.", summary="Kim is open."))
+    there = episode("there", (turn("open", "Kim", "x"), kept, answer("1901")), question="When was Kim written?")
+    found = BorrowedActions([here, there])(Step(here, 0), 9, random.Random(0))
+    assert "Enough read.\nSummary: Emma is open." in [option_text(one, "en") for one in found]
 
 
 def test_a_chinese_step_borrows_from_chinese_episodes_only():

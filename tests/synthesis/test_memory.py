@@ -159,6 +159,41 @@ def test_other_and_mixed_encodings_are_read_and_counted(tmp_path):
     assert skipped == {reading.REENCODED: 3}
 
 
+def test_lines_in_another_encoding_are_read_whatever_characters_they_hold(tmp_path):
+    """Some characters of other encodings end a line for Python; the lines of the file stay what they were."""
+    (tmp_path / "1.txt").write_bytes(b"Tea costs three euros.\n3\x81\x8d\xb6\xd6\x1dPq-\n" + b"It costs 3.\n" * 3)
+    found, skipped = read(tmp_path)
+    assert sum(skipped.values()) == 1 + (not found)
+    for one in found:
+        assert len(one.text.split("\n")) == 6
+        assert one.text.startswith("Tea costs three euros.\n3")
+
+
+@pytest.mark.parametrize("start", ["", "a"], ids=["even", "odd"])
+def test_a_long_text_is_recognised_wherever_a_character_begins(tmp_path, start):
+    text = start + "长城是中国古代的军事防御工程，长城的长度约为两万一千公里。\n" * 3600
+    (tmp_path / "1.txt").write_bytes(text.encode("gb18030"))
+    (one,), _ = read(tmp_path)
+    assert one.text == text
+
+
+def test_a_heading_of_blanks_leaves_the_files_name(tmp_path):
+    (tmp_path / "tea.md").write_text("#   \nPrice: 3 euros\n")
+    (one,), _ = read(tmp_path)
+    assert one.title == "tea"
+
+
+def test_sentences_that_make_no_statement_are_counted(tmp_path):
+    counts: Counter[str] = Counter()
+    build(tmp_path / "m", [Document("Tea", f"Hi.\n\nPrice: 3 euros\n{'very ' * 90}dear.", "a")], counts)
+    assert counts == {
+        "documents en": 1,
+        "statements": 1,
+        "fragments that say nothing": 1,
+        "sentences longer than 400 characters": 1,
+    }
+
+
 def test_adding_the_same_again_changes_nothing(tmp_path):
     tea = Document("Tea", "Price: 3 euros\nOrigin: Assam", "shop")
     longer = Document("TEA", "Price:  3 euros\nColour: black", "another shop")
@@ -166,8 +201,8 @@ def test_adding_the_same_again_changes_nothing(tmp_path):
     build(tmp_path / "memory.sqlite", [tea, longer], counts)
     again: Counter[str] = Counter()
     found = build(tmp_path / "memory.sqlite", [tea, Document("Tea", "Price: 3 euros\n\nOrigin: Assam", "copy")], again)
-    assert counts == {"documents": 2, "statements": 3, "duplicate statements": 1}
-    assert again == {"documents": 2, "duplicate documents": 2}
+    assert counts == {"documents en": 2, "statements": 3, "duplicate statements": 1}
+    assert again == {"documents en": 2, "duplicate documents": 2}
     assert found == {"entities en": 1, "statements en": 3, "entities with one statement": 0}
 
 

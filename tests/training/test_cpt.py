@@ -323,6 +323,12 @@ def test_a_context_beyond_the_models_needs_an_extension(tmp_path):
         run_cpt(CPTConfig(context=96, microbatch_tokens=96), documents(1), tiny_model(context=32), tmp_path, targets={})
 
 
+def test_a_factor_of_yarn_that_does_not_reach_the_context_says_which_would(tmp_path):
+    config = CPTConfig(context=96, microbatch_tokens=96, rope={"yarn": 2.0})
+    with pytest.raises(InputError, match=r"context 96 tokens > 32 positions x yarn = 2; set yarn = 3"):
+        run_cpt(config, documents(1), tiny_model(context=32), tmp_path, targets={})
+
+
 def test_a_document_is_never_wider_than_a_microbatch():
     with pytest.raises(ValueError, match="microbatch_tokens = 50 < context = 60"):
         CPTConfig(context=60, microbatch_tokens=50)

@@ -43,7 +43,7 @@ def audit_judge(path: Path, folder: Path) -> dict[str, Any]:
     if stage is None:
         raise InputError(f"{path}: no stage of kind 'fas', so no judge to audit")
     judge = stage.judge or stage.teacher
-    found = asyncio.run(_audit(judge, path.parent.resolve(), folder.absolute() / stage.name / CACHE))
+    found = asyncio.run(_audit(judge, path.parent.resolve(), folder.absolute() / CACHE))
     passed = found.precision.value >= PRECISION and found.recall.value >= RECALL
     name = judge.endpoint.model if judge.endpoint else "the offline judge"
     return {"judge": name, "passed": passed, **_to_json(found), "lines": _lines(found, name, passed)}

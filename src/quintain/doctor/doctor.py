@@ -12,7 +12,7 @@ from textwrap import shorten
 from typing import Any
 
 from quintain.agents.model import ModelAgent
-from quintain.doctor.model import ModelExam, groups_vary, least_minutes, memory
+from quintain.doctor.model import ModelExam, contexts, groups_vary, least_minutes, memory
 from quintain.doctor.world import EPISODES, Finding, WorldExam
 from quintain.harness.sandbox import Bubblewrap, Program
 from quintain.harness.sandbox.mechanism import CannotConfine
@@ -136,6 +136,9 @@ class _Doctor:
         yield self._check("chat template", lambda: model.template(facts.tokenizer, self._workshop.toolset))
         budgets = {name: one.budget.tokens for name, one in self._workshop.worlds.items()}
         yield self._check("context and budget", lambda: model.context(budgets))
+        room = facts.context
+        if room is not None and any(stage.kind == "cpt" for stage in self._recipe.stages):
+            yield self._check("context of pre-training", lambda: contexts(self._recipe, room))
         yield self._check("memory fits", lambda: memory(self._recipe, facts))
         minutes = least_minutes(self._recipe, facts, self._sizes(), model.mean_tokens)
         yield self._check("time fits", lambda: self._time(minutes))

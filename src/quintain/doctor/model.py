@@ -17,7 +17,7 @@ from quintain.interface.generation import Generation, Load, Sampling
 from quintain.interface.messages import Action
 from quintain.interface.tasks import Task
 from quintain.interface.tools import Toolset
-from quintain.recipe import GRPOStage, Recipe
+from quintain.recipe import CPTStage, GRPOStage, Recipe, SFTStage
 from quintain.training.examples import episode_examples
 
 GIBI = 2**30
@@ -154,6 +154,27 @@ class ModelExam:
         labels = {name: f" in {name}" if len(budgets) > 1 else "" for name in budgets}
         text += "; ".join(f"{most[name]}, budget {budgets[name]}{labels[name]}" for name in budgets)
         return Finding("ok" if fits else "fail", text)
+
+
+def contexts(recipe: Recipe, positions: int) -> Finding:
+    """Every stage of pre-training finds positions for its context, before an earlier one has taken its hours.
+
+    Args:
+        recipe: with such stages.
+        positions: of the base model.
+
+    Raises:
+        InputError: a context is longer than what the model has by then.
+    """
+    known, found = {"base": positions}, []
+    for stage in recipe.stages:
+        if not isinstance(stage, CPTStage | SFTStage | GRPOStage):
+            continue
+        room = known[stage.name] = known[stage.start]
+        if isinstance(stage, CPTStage):
+            known[stage.name] = stage.train.positions(room, room)
+            found.append(f"{stage.name} {stage.train.context} of {known[stage.name]}")
+    return Finding("ok", f"{', '.join(found)} positions")
 
 
 def memory(recipe: Recipe, facts: ModelFacts) -> Finding:

@@ -42,13 +42,15 @@ def cpt(workshop: Workshop, stage: CPTStage, folder: Path) -> dict[str, Any]:
         summary={"digests": [asdict(one) for one in workshop.digests().values()]},
     )
     workshop.keep_policy(stage.name, Policy(done.model, policy.tokenizer, policy.dialect))
+    short = {name: goal - done.tokens[name] for name, goal in stage.tokens.items() if done.tokens[name] < goal}
     return {
         "steps": done.steps,
         "planned_steps": done.planned_steps,
         "training_seconds": done.seconds,
         "tokens": done.tokens,
+        "tokens_short": short,
         **done.report,
-        "line": _line(done),
+        "line": _line(done, short),
     }
 
 
@@ -66,8 +68,10 @@ def _samples(workshop: Workshop, stages: list[str], text: list[str], skipped: Co
                 yield sample
 
 
-def _line(done: Any) -> str:
-    mix = ", ".join(f"{name} {tokens:,}" for name, tokens in done.tokens.items())
+def _line(done: Any, short: dict[str, int]) -> str:
+    """What was learnt from; a target that the data could not meet stands behind its source."""
+    missing = {name: f" ({tokens:,} short of the target)" for name, tokens in short.items()}
+    mix = ", ".join(f"{name} {tokens:,}{missing.get(name, '')}" for name, tokens in done.tokens.items())
     later = sum(one["documents"] for one in done.report["too_long"].values())
     waiting = f"; {later} documents wait for a longer context" if later else ""
     return f"{done.steps} of {done.planned_steps} steps; tokens: {mix}{waiting}"

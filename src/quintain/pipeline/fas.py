@@ -37,6 +37,7 @@ from quintain.worlds.drawing import LANGUAGES
 
 MEMORY = "memory.sqlite"
 CACHE = "replies.sqlite"
+"""In the run's folder: a stage that runs again with other settings has its folder set aside, and pays nothing twice."""
 SAMPLES = "samples.jsonl"
 REJECTED = "rejected.jsonl"
 
@@ -51,16 +52,17 @@ def fas(workshop: Workshop, stage: FASStage, folder: Path) -> dict[str, Any]:
     counts: Counter[str] = Counter()
     held = build(folder / MEMORY, documents(workshop, stage, counts), counts, held_out(workshop))
     tally = asyncio.run(_write(workshop, stage, folder))
+    probes = tally.probes()
     result = {
         "documents": dict(counts),
         "memory": held,
         "counts": dict(sorted(tally.counts.items())),
         "samples": dict(tally.kept),
         "spent": asdict(tally.spent),
-        **tally.probes(),
+        **probes,
     }
     write_json(folder / "synthesis.json", result)
-    return result | {"line": _line(tally)}
+    return result | {"line": _line(tally) + _probes_line(probes)}
 
 
 def documents(workshop: Workshop, stage: FASStage, counts: Counter[str]) -> Iterator[Document]:
@@ -123,9 +125,9 @@ async def teacher_of(config: TeacherConfig, home: Path, cache: Path, seed: int) 
 
 
 @asynccontextmanager
-async def first_order(workshop: Workshop, stage: FASStage, folder: Path) -> AsyncIterator[FirstOrder]:
-    """The maker of samples with the stage's teacher and judge; replies are kept in `folder`."""
-    cache, seed = folder / CACHE, stage.make.seed
+async def first_order(workshop: Workshop, stage: FASStage) -> AsyncIterator[FirstOrder]:
+    """The maker of samples with the stage's teacher and judge; replies are kept in the run's folder."""
+    cache, seed = workshop.folder / CACHE, stage.make.seed
     async with (
         teacher_of(stage.teacher, workshop.home, cache, seed) as teacher,
         teacher_of(stage.judge or stage.teacher, workshop.home, cache, seed) as judge,
@@ -141,7 +143,7 @@ async def _write(workshop: Workshop, stage: FASStage, folder: Path) -> Tally:
         SampleWriter(folder / REJECTED) as rejected,
         progress(stage.name, total=stage.make.memories, unit="memories") as advance,
     ):
-        async for made in _made(workshop, stage, folder, draw(memory, stage.make, tally.counts)):
+        async for made in _made(workshop, stage, draw(memory, stage.make, tally.counts)):
             for sample in tally.add(made, memory):
                 kept.add(sample)
             for sample in made.rejected:
@@ -150,14 +152,14 @@ async def _write(workshop: Workshop, stage: FASStage, folder: Path) -> Tally:
     return tally
 
 
-async def _made(workshop: Workshop, stage: FASStage, folder: Path, excerpts: Iterator[Excerpt]) -> AsyncIterator[Made]:
+async def _made(workshop: Workshop, stage: FASStage, excerpts: Iterator[Excerpt]) -> AsyncIterator[Made]:
     """What came of each excerpt, in order, made here or on the recipe's cluster.
 
     A teacher behind an endpoint is asked from here in any case: it is waited for, and its replies are kept in one file.
     """
     section, work = workshop.recipe.cluster, OfflineWork(workshop, stage)
     if section is None or work.waits or stage.make.memories < SHARE:
-        async with first_order(workshop, stage, folder) as maker:
+        async with first_order(workshop, stage) as maker:
             async for made in maker.run(excerpts, stage.teacher.concurrency):
                 yield made
         return
@@ -266,3 +268,11 @@ def _line(tally: Tally) -> str:
     rejected = sum(count for name, count in tally.counts.items() if name.startswith("plans rejected"))
     price = f", price {tally.spent.price:.2f}" if tally.spent.price else ""
     return f"{samples}; {rejected:,} plans rejected{price}"
+
+
+def _probes_line(probes: dict[str, Any]) -> str:
+    """What words alone tell, and how often the commonest opening occurs."""
+    told = ", ".join(f"{one['accuracy']:.2f} {language}" for language, one in probes["bag_of_words"].items())
+    openings = ", ".join(f"{100 * one['share']:.1f} % {language}" for language, one in probes["openings"].items())
+    words = f"; words alone tell right plans from wrong: {told} (chance 0.50)" if told else ""
+    return words + (f"; commonest opening: {openings}" if openings else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -39,10 +39,10 @@ def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
     skipped: Counter[str] = Counter()
     spent = Spent()
     with ExitStack() as files:
-        played = [open_journal(workshop.folder / name, files) for name in stage.data]
+        played = {name: open_journal(workshop.folder / name, files) for name in stage.data}
         own = open_journal(folder, files)
         episodes = recorded(played, skipped)
-        told, detours = tell(workshop, stage, episodes, (played, own), folder, skipped, spent)
+        told, detours = tell(workshop, stage, episodes, (played, own), skipped, spent)
     if not told:
         raise InputError(_unbalanced(stage, episodes))
     samples = samples_of(stage, told)
@@ -50,18 +50,30 @@ def has(workshop: Workshop, stage: HASStage, folder: Path) -> dict[str, Any]:
     return _result(told, samples, detours, skipped) | ({"spent": asdict(spent)} if spent.requests else {})
 
 
-def recorded(played: Sequence[Journal], skipped: Counter[str]) -> list[Episode]:
-    """Episodes that can be told of, by id; the others are counted."""
-    found = [episode for journal in played for episode in read_journal(journal.folder)[0]]
+Played = Mapping[str, Journal]
+"""Journals of the rollouts told of, by stage."""
+
+
+def recorded(played: Played, skipped: Counter[str]) -> list[Episode]:
+    """Episodes that can be told of, by their name here (`_name`); the others are counted."""
+    found = [
+        replace(episode, id=_name(stage, episode.id, played))
+        for stage, journal in played.items()
+        for episode in read_journal(journal.folder)[0]
+    ]
     return usable(sorted(found, key=lambda one: one.id), skipped)
+
+
+def _name(stage: str, episode: str, played: Played) -> str:
+    """An episode's id, with its stage before it where there are several: they may have played the same tasks."""
+    return f"{stage}/{episode}" if len(played) > 1 else episode
 
 
 def tell(
     workshop: Workshop,
     stage: HASStage,
     episodes: Sequence[Episode],
-    journals: tuple[Sequence[Journal], Journal],
-    folder: Path,
+    journals: tuple[Played, Journal],
     skipped: Counter[str],
     spent: Spent,
 ) -> tuple[list[tuple[Episode, list[Choice]]], int]:
@@ -72,7 +84,6 @@ def tell(
         stage: what is wanted.
         episodes: that can be told of.
         journals: theirs, and the one that takes the detours.
-        folder: for the teacher's replies.
         skipped: counts what is left out, by reason.
         spent: counts what the teacher took.
     """
@@ -81,10 +92,10 @@ def tell(
     chosen = balanced([*episodes, *usable(taken, skipped)], stage.seed, skipped)
     if not chosen:
         return [], len(taken)
-    alternatives = _alternatives(workshop, stage, chosen, folder, skipped, spent)
+    alternatives = _alternatives(workshop, stage, chosen, skipped, spent)
     told = [(one, choices_of(one, alternatives, stage.alternatives, stage.seed)) for one in chosen]
     if stage.executed:
-        told = _executed(workshop, stage, told, _states([*played, own]))
+        told = _executed(workshop, stage, told, _states(played, own))
     return told, len(taken)
 
 
@@ -109,7 +120,7 @@ def _detours(
     workshop: Workshop,
     stage: HASStage,
     recorded: Sequence[Episode],
-    played: Sequence[Journal],
+    played: Played,
     journal: Journal,
 ) -> list[Episode]:
     """Failures to make up for those that are missing: successes with one wrong turn, played on by the oracle."""
@@ -134,18 +145,17 @@ def _alternatives(
     workshop: Workshop,
     stage: HASStage,
     episodes: Sequence[Episode],
-    folder: Path,
     skipped: Counter[str],
     spent: Spent,
 ) -> Alternatives:
-    """Borrowed ones, or those the stage's teacher writes; its replies are kept in `folder`."""
+    """Borrowed ones, or those the stage's teacher writes; its replies are kept in the run's folder."""
     if stage.teacher.endpoint is None:
         return BorrowedActions(episodes)
     taught = TaughtActions({name: one.toolset() for name, one in workshop.worlds.items()}, skipped, spent)
     steps = [Step(episode, index) for episode in episodes for index in range(len(episode.turns))]
 
     async def ask() -> None:
-        async with teacher_of(stage.teacher, workshop.home, folder / CACHE, stage.seed) as teacher:
+        async with teacher_of(stage.teacher, workshop.home, workshop.folder / CACHE, stage.seed) as teacher:
             with progress("alternatives", total=len(steps), unit="steps") as advance:
                 await taught.ask(teacher, steps, stage.alternatives, stage.teacher.concurrency, advance)
 
@@ -180,14 +190,15 @@ def tasks_of(workshop: Workshop, stage: HASStage) -> dict[str, Task]:
     return {task.id: task for pool in pools for task in workshop.pool(pool)}
 
 
-def _states(journals: Iterable[Journal]) -> StateAt:
+def _states(played: Played, *detours: Journal) -> StateAt:
     """Snapshots by episode and number of turns, each journal's records read once."""
     index: dict[tuple[str, int], tuple[Journal, dict[str, Any] | None]] = {}
-    for journal in journals:
+    for stage, journal in [*played.items(), *(("", one) for one in detours)]:
         for record in read_records(journal.path):
             if record["kind"] != "end":
                 at = record["index"] + (record["kind"] != "start")
-                index[record["episode"], at] = (journal, record["snapshot"])
+                episode = _name(stage, record["episode"], played) if stage else record["episode"]
+                index[episode, at] = (journal, record["snapshot"])
 
     def state_at(episode: str, turns: int) -> bytes | None:
         journal, reference = index[episode, turns]

@@ -97,13 +97,13 @@ def _decisions(workshop: Workshop, stage: HASStage, count: int) -> dict[str, Any
     """Decisions of the run's episodes, or of a few reference solutions where none was played yet."""
     skipped: Counter[str] = Counter()
     spent = Spent()
-    homes = [home for name in stage.data if ((home := workshop.folder / name) / JOURNAL).is_file()]
+    homes = {name: home for name in stage.data if ((home := workshop.folder / name) / JOURNAL).is_file()}
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as files:
-        played = [open_journal(home, files) for home in homes]
-        played = played or [_references(workshop, stage, Path(scratch) / "references", count, files)]
+        played = {name: open_journal(home, files) for name, home in homes.items()}
+        played = played or {"references": _references(workshop, stage, Path(scratch) / "references", count, files)}
         episodes = _some_of_each(recorded(played, skipped), count)
         own = open_journal(Path(scratch) / stage.name, files)
-        told, _ = tell(workshop, stage, episodes, (played, own), workshop.folder / stage.name, skipped, spent)
+        told, _ = tell(workshop, stage, episodes, (played, own), skipped, spent)
     if not told:
         return {"samples": {}, "lines": [f"{stage.name}: {_nothing_told(stage, episodes, bool(homes))}"]}
     pairs = list(zip(samples_of(stage, told), (episode.success for episode, _ in told), strict=True))
@@ -157,7 +157,7 @@ async def _some(workshop: Workshop, stage: FASStage, path: Path, count: int) -> 
     """Excerpts worked on until there are enough samples of each kind."""
     found: list[Made] = []
     with closing(Memory(path)) as memory:
-        async with first_order(workshop, stage, workshop.folder / stage.name) as maker:
+        async with first_order(workshop, stage) as maker:
             async for made in maker.run(draw(memory, stage.make, Counter()), min(count, stage.teacher.concurrency)):
                 found.append(made)
                 kinds = Counter(sample.source for one in found for sample in one.kept)

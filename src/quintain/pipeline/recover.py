@@ -97,7 +97,8 @@ def _go_on(
             states = _states(workshop.folder / name / "journal", waiting)
             tasks = {task.id: task for task in workshop.pool(source.pool)}
             harness = workshop.harness(tries, source.faults)
-            async with teacher_of(stage.teacher, workshop.home, folder / CACHE, workshop.recipe.seed) as teacher:
+            cache, seed = workshop.folder / CACHE, workshop.recipe.seed
+            async with teacher_of(stage.teacher, workshop.home, cache, seed) as teacher:
                 who = _who_goes_on(workshop, source, teacher if stage.teacher.endpoint else None)
                 await go_on(harness, waiting, states, tasks, who, count)
 

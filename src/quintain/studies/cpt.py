@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
-from quintain.evaluation.estimators import avg_at_k, pass_at_k, trials_by_task
+from quintain.evaluation.estimators import Trials, avg_at_k, pass_at_k, trials_by_task
 from quintain.evaluation.intervals import Difference, paired_difference
 from quintain.evaluation.scaling import fit_scaling
 from quintain.interface.episode import Episode
@@ -72,6 +72,16 @@ _SIX: dict[str, dict[str, Any]] = {
     "shuffled": {**_FAS_HAS, "cpt.data": ["shuffled"], "cpt.tokens": _from("has")},
 }
 
+_AMOUNTS: dict[str, dict[str, Any]] = {
+    f"fas_has_x{factor:g}".replace(".", "_"): {**_FAS_HAS, "cpt.tokens": _times(factor)} for factor in (0.25, 0.5, 2)
+}
+
+CONTROLS: dict[str, list[str]] = {
+    "original": [base for base in (*_SIX, *_AMOUNTS) if base != "original"],
+    "general": [base for base in _SIX if base not in ("original", "general")],
+}
+"""What is held against the model as it is, and what against as many tokens of general text."""
+
 WAYS: dict[str, dict[str, Any]] = {
     "mixed": {"sft.train.chat": "mixed"},
     "summarised": {"sft.summarise": True},
@@ -81,10 +91,7 @@ WAYS: dict[str, dict[str, Any]] = {
 FULL: dict[str, dict[str, Any]] = {
     **_SIX,
     **{f"{base}-{way}": {**changes, **WAYS[way]} for way in WAYS for base, changes in _SIX.items()},
-    **{
-        f"fas_has_x{factor:g}".replace(".", "_"): {**_FAS_HAS, "cpt.tokens": _times(factor)}
-        for factor in (0.25, 0.5, 2)
-    },
+    **_AMOUNTS,
 }
 """Also each part alone, decisions with shuffled ends, each base fine-tuned in each way, and other amounts of tokens."""
 
@@ -103,27 +110,39 @@ def pretraining(recipe: Recipe, cells: Sequence[Cell], home: Path, folder: Path)
     losses = {(cell.group, cell.seed): one["losses"] for cell, one in found}
     for cell, one in found:
         one["loss"] = loss_figures(one["losses"], losses[control_of(cell.group), cell.seed])
-    fit, paired = _fit(found), _paired(workshop, cells)
+    fit, trials = _fit(found), _trials(workshop, cells)
+    paired = {control: paired_with(control, trials) for control in CONTROLS}
     record = {
         "cells": [{"base": cell.group, "seed": cell.seed, **one} for cell, one in found],
-        "against_original": {base: {name: asdict(one) for name, one in both.items()} for base, both in paired.items()},
+        **{
+            f"against_{control}": {
+                base: {name: asdict(one) for name, one in both.items()} for base, both in held.items()
+            }
+            for control, held in paired.items()
+        },
         **fit,
     }
     write_json(folder / "pretraining.json", record)
-    return [*_table(found), "", *_paired_lines(paired), "", *fit["lines"]]
+    lines = [line for control, held in paired.items() for line in _paired_lines(held, control)]
+    return [*_table(found), "", *lines, "", *fit["lines"]]
 
 
-def _paired(workshop: Workshop, cells: Sequence[Cell]) -> dict[str, dict[str, Difference]]:
-    """pass@1 and pass@k of each base against the original that was fine-tuned alike, all seeds together, by task."""
-    trials = {
+def _trials(workshop: Workshop, cells: Sequence[Cell]) -> dict[str, dict[str, Trials]]:
+    """Trials of all seeds, by base and task."""
+    return {
         base: {one.task: one for one in trials_by_task(_measured(workshop, [c for c in cells if c.group == base]))}
         for base in dict.fromkeys(cell.group for cell in cells)
     }
+
+
+def paired_with(control: str, trials: Mapping[str, Mapping[str, Trials]]) -> dict[str, dict[str, Difference]]:
+    """pass@1 and pass@k of each base against a control that was fine-tuned alike, all seeds together, by task."""
     found = {}
     for base, own in trials.items():
-        if base == control_of(base):
+        other = control_of(base, control)
+        if base.partition("-")[0] not in CONTROLS[control] or other not in trials:
             continue
-        before = [one for task, one in trials[control_of(base)].items() if task in own]
+        before = [one for task, one in trials[other].items() if task in own]
         after = [own[one.task] for one in before]
         clusters = [one.cluster for one in before]
         most = min(one.n for one in (*before, *after))
@@ -140,23 +159,23 @@ def _measured(workshop: Workshop, cells: Sequence[Cell]) -> list[Episode]:
     return [episode for name in names for episode in stage_episodes(workshop, name)]
 
 
-def _paired_lines(paired: Mapping[str, Mapping[str, Difference]]) -> list[str]:
+def _paired_lines(paired: Mapping[str, Mapping[str, Difference]], control: str) -> list[str]:
     return [
-        f"- {base}, {name} against {control_of(base)}: {one.estimate.value:+.3f} "
+        f"- {base}, {name} against {control_of(base, control)}: {one.estimate.value:+.3f} "
         f"[{one.estimate.low:+.3f}, {one.estimate.high:+.3f}], p = {one.p_value:.3f}"
         for base, both in paired.items()
         for name, one in both.items()
     ]
 
 
-def control_of(group: str) -> str:
-    """The group whose base is the model as it is, fine-tuned in the same way.
+def control_of(group: str, control: str = "original") -> str:
+    """The group of a control, by default the model as it is, fine-tuned in the same way.
 
-    >>> control_of("fas_has"), control_of("fas_has-mixed")
-    ('original', 'original-mixed')
+    >>> control_of("fas_has"), control_of("fas_has-mixed", "general")
+    ('original', 'general-mixed')
     """
     _, dash, way = group.partition("-")
-    return f"original{dash}{way}"
+    return f"{control}{dash}{way}"
 
 
 def _cell(workshop: Workshop, cell: Cell) -> dict[str, Any]:

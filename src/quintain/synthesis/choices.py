@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -163,29 +164,21 @@ def _borrowed(lender: Step, borrower: Episode, rng: random.Random) -> Action:
     if lender.episode is borrower:
         return action
     names, own = _names(lender.episode), _names(borrower)
-    if not own:
+    if not (names and own):
         return action
     swap = {name: rng.choice(own) for name in sorted(names, key=len, reverse=True)}
+    any_name = re.compile("|".join(map(re.escape, swap)))
 
     def renamed(text: str) -> str:
-        return _replace(text, swap)
+        return any_name.sub(lambda found: swap[found[0]], text)
 
     calls = tuple(Call(one.id, one.tool, _renamed_values(one.arguments, renamed)) for one in action.calls)
-    answer = None if action.answer is None else renamed(action.answer)
-    return Action(thought=renamed(action.thought), calls=calls, answer=answer)
+    answer, summary = (None if said is None else renamed(said) for said in (action.answer, action.summary))
+    return Action(thought=renamed(action.thought), calls=calls, answer=answer, summary=summary)
 
 
 def _renamed_values(arguments: dict[str, object], renamed: Callable[[str], str]) -> dict[str, object]:
     return {key: renamed(value) if isinstance(value, str) else value for key, value in arguments.items()}
-
-
-def _replace(text: str, swap: dict[str, str]) -> str:
-    """All names at once, longest first: what one replacement writes, another does not touch."""
-    for place, name in enumerate(swap):
-        text = text.replace(name, f"\x00{place}\x00")
-    for place, name in enumerate(swap.values()):
-        text = text.replace(f"\x00{place}\x00", name)
-    return text
 
 
 def _names(episode: Episode) -> list[str]:

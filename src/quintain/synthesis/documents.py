@@ -32,6 +32,12 @@ _MARKDOWN = {".md", ".markdown"}
 _HTML = {".html", ".htm"}
 _LINES = {".jsonl", ".ndjson"}
 
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+"""How a text of two or four bytes a character begins."""
+_HEAD = 200_000
+"""Bytes that an encoding is recognised from."""
+_HIGH = bytes(range(128, 256))
+
 _FENCE = re.compile(r"^(```|~~~).*?^\1[^\n]*$", re.MULTILINE | re.DOTALL)
 # each looks at no more than a line or a bound from where it begins: a file of brackets or blanks must not take hours
 _LINK = re.compile(r"!?\[([^\[\]]{0,1000})\]\([^)]{0,2000}\)")
@@ -115,19 +121,18 @@ def decode(data: bytes, skipped: Counter[str]) -> str:
     Raises:
         Skip: the data is binary.
     """
-    if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if b"\0" in data and not data.startswith(_WIDE):
         raise Skip("binary")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:
         skipped[REENCODED] += 1
     lines = data.split(b"\n")
-    odd = [number for number, line in enumerate(lines) if not _is_utf8(line)]
-    if 2 * len(odd) > len(lines) or data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return _recognised(data)
-    strange = _recognised(b"\n".join(lines[number] for number in odd)).split("\n")
-    other = dict(zip(odd, strange, strict=False))
-    return "\n".join(other[number] if number in other else line.decode() for number, line in enumerate(lines))
+    odd = [line for line in lines if not _is_utf8(line)]
+    if 2 * len(odd) > len(lines) or data.startswith(_WIDE):
+        return data.decode(_encoding(data), errors="replace")
+    other = _encoding(b"\n".join(odd))
+    return "\n".join(line.decode() if _is_utf8(line) else line.decode(other, errors="replace") for line in lines)
 
 
 def _is_utf8(line: bytes) -> bool:
@@ -138,13 +143,16 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-def _recognised(data: bytes) -> str:
+def _encoding(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data[:200_000]).best()
+    head = data[:_HEAD]
+    if len(data) > _HEAD and not data.startswith(_WIDE):
+        head = head.rstrip(_HIGH) or head  # a character cut in two is in no encoding
+    best = from_bytes(head).best()
     if best is None:
         raise Skip("in no encoding known")
-    return data.decode(best.encoding, errors="replace")
+    return best.encoding
 
 
 def _page(text: str, stem: str) -> list[tuple[str, str]]:
@@ -175,7 +183,7 @@ def _sections(text: str, stem: str, markdown: bool) -> Iterator[tuple[str, str]]
         return
     text = _LINK.sub(r"\1", _FENCE.sub("", text))
     pieces = _TITLE.split(text)
-    titles = [stem, *map(_unclosed, pieces[1::2])]
+    titles = [stem, *(_unclosed(title) or stem for title in pieces[1::2])]
     found = [(title, _MARKUP.sub("", body)) for title, body in zip(titles, pieces[::2], strict=True)]
     full = [(title, body) for title, body in found if body.strip()]
     if not full:

@@ -111,7 +111,8 @@ class FirstOrder:
         if judgement is None:
             return
         made.plans.append((plan, judgement))
-        made.counts[f"plans {'kept' if judgement.right else f'rejected: {judgement.kind}'}"] += 1
+        judged = "kept" if judgement.right else f"rejected: {judgement.kind}"
+        made.counts[f"plans {judged} {question.language}"] += 1
         sample = planning_sample(plan, self._toolset, judgement)
         (made.kept if judgement.right else made.rejected).append(sample)
 

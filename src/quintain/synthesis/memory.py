@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 
 from quintain.interface.errors import InputError
-from quintain.interface.words import fold
+from quintain.interface.words import fold, language_of
 from quintain.synthesis.documents import Document
 from quintain.synthesis.statements import Statement, statements
 
@@ -110,7 +110,7 @@ class Memory:
 
         Args:
             documents: read one at a time.
-            counts: counts what happened to them by reason: `documents`, `statements`, and what was left out.
+            counts: counts documents by language, statements, and what was left out by reason.
             held_out: folded names of entities that only evaluation may use.
         """
         waiting, added = iter(documents), BATCH
@@ -121,14 +121,14 @@ class Memory:
                     self._add(document, counts, held_out)
 
     def _add(self, document: Document, counts: Counter[str], held_out: frozenset[str]) -> None:
-        counts["documents"] += 1
+        counts[f"documents {language_of(document.text)}"] += 1
         if fold(document.title) in held_out:
             counts["about an entity held out for evaluation"] += 1
             return
         if not self._first_seen(document):
             counts["duplicate documents"] += 1
             return
-        found = list(statements(document))
+        found = list(statements(document, counts))
         if not found:
             counts["documents without a statement"] += 1
         for one in found:

@@ -121,10 +121,10 @@ def _owner(episode: Episode, index: int) -> str:
 async def _results(
     episode: Episode, index: int, choice: Choice, harness: Harness, task: Task, state: bytes | None
 ) -> tuple[tuple[Observation, ...], ...]:
-    """Observations of every option; an answer has none, and the action taken has its own already."""
+    """Observations of every option; only calls have any, and the action taken has its own already."""
     found: list[tuple[Observation, ...]] = []
     for number, option in enumerate(choice.options):
-        if number == choice.chosen or option.answer is not None:
+        if number == choice.chosen or not option.calls:
             found.append(())
             continue
         agent = _Once(index, _own_ids(option), _Nobody())

@@ -10,6 +10,7 @@ from __future__ import annotations
 import calendar
 import hashlib
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -62,16 +63,31 @@ class Statement:
         ).digest()
 
 
-def statements(document: Document) -> Iterator[Statement]:
+def statements(document: Document, left_out: Counter[str] | None = None) -> Iterator[Statement]:
     """The statements of a document, in order.
 
-    A line `Label: value` becomes a sentence of its own, so that every statement can be read alone. Fragments without a
-    verb's worth of words and overlong sentences are left out.
+    A line `Label: value` becomes a sentence of its own, so that every statement can be read alone.
+
+    Args:
+        document: what is said.
+        left_out: counts fragments without a verb's worth of words and overlong sentences.
     """
     for sentence in _SENTENCE.split(document.text):
         text = " ".join(sentence.split())
-        if SHORTEST <= len(text) <= LONGEST and _says_something(text):
+        if not text:
+            continue
+        reason = _unfit(text)
+        if not reason:
             yield _statement(document, text)
+        elif left_out is not None:
+            left_out[reason] += 1
+
+
+def _unfit(text: str) -> str:
+    """Why a sentence is no statement; "" if it is one."""
+    if len(text) > LONGEST:
+        return f"sentences longer than {LONGEST} characters"
+    return "" if len(text) >= SHORTEST and _says_something(text) else "fragments that say nothing"
 
 
 def _says_something(text: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -145,3 +146,25 @@ class CPTConfig(TrainConfig):
                 "a document is computed at once; raise one or lower the other"
             )
         return self
+
+    def positions(self, known: int, original: int) -> int:
+        """Positions of a model whose context is extended as `rope` says.
+
+        Args:
+            known: positions it has.
+            original: those it had before any scaling.
+
+        Raises:
+            InputError: the context is longer.
+        """
+        if self.rope is None and self.context > known:
+            raise InputError(
+                f"context {self.context} tokens > the model's {known} positions; "
+                "lower context, or set rope = { yarn = N } or rope = { theta = N }"
+            )
+        if self.rope is not None and self.rope.yarn is not None and self.rope.yarn * original < self.context:
+            raise InputError(
+                f"context {self.context} tokens > {original} positions x yarn = {self.rope.yarn:g}; "
+                f"set yarn = {math.ceil(self.context / original)} or lower context"
+            )
+        return known if self.rope is None else max(known, self.context)

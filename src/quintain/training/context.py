@@ -15,23 +15,21 @@ def fit_context(model: Any, config: CPTConfig) -> None:
     The change is in the model's own configuration, so it is saved and loaded with the weights.
 
     Raises:
-        InputError: the context is longer than the model's and nothing extends it, or this model's positions are no
-            plain rotary embeddings.
+        InputError: the context is longer than what the settings extend the model's to, or this model's positions are
+            no plain rotary embeddings.
     """
     settings = causal_lm(model).config.get_text_config()
     known = settings.max_position_embeddings
-    if config.rope is None:
-        if config.context > known:
-            raise InputError(
-                f"context {config.context} tokens > the model's {known} positions; "
-                "lower context, or set rope = { yarn = N } or rope = { theta = N }"
-            )
-        return
     rope = getattr(settings, "rope_parameters", None)
-    if not isinstance(rope, dict) or "rope_theta" not in rope:
+    plain = isinstance(rope, dict) and "rope_theta" in rope
+    original = rope.get("original_max_position_embeddings", known) if plain else known
+    positions = config.positions(known, original)
+    if config.rope is None:
+        return
+    if not plain:
         raise InputError("rope: this model has no single rotary embedding to change; leave rope out")
-    settings.rope_parameters = _changed(rope, config.rope, known)
-    settings.max_position_embeddings = max(known, config.context)
+    settings.rope_parameters = _changed(rope, config.rope, original)
+    settings.max_position_embeddings = positions
     for name, module in list(model.named_modules()):
         if hasattr(module, "inv_freq") and hasattr(module, "rope_type"):
             parent, _, own = name.rpartition(".")
@@ -39,12 +37,12 @@ def fit_context(model: Any, config: CPTConfig) -> None:
             setattr(model.get_submodule(parent), own, type(module)(config=settings).to(device))
 
 
-def _changed(rope: dict[str, Any], change: RopeConfig, known: int) -> dict[str, Any]:
+def _changed(rope: dict[str, Any], change: RopeConfig, original: int) -> dict[str, Any]:
     if change.theta is not None:
         return {**rope, "rope_theta": change.theta}
     return {
         "rope_type": "yarn",
         "rope_theta": rope["rope_theta"],
         "factor": change.yarn,
-        "original_max_position_embeddings": rope.get("original_max_position_embeddings", known),
+        "original_max_position_embeddings": original,
     }
