@@ -159,14 +159,16 @@ def test_other_and_mixed_encodings_are_read_and_counted(tmp_path):
     assert skipped == {reading.REENCODED: 3}
 
 
-def test_lines_in_another_encoding_are_read_whatever_characters_they_hold(tmp_path):
-    """Some characters of other encodings end a line for Python; the lines of the file stay what they were."""
-    (tmp_path / "1.txt").write_bytes(b"Tea costs three euros.\n3\x81\x8d\xb6\xd6\x1dPq-\n" + b"It costs 3.\n" * 3)
-    found, skipped = read(tmp_path)
-    assert sum(skipped.values()) == 1 + (not found)
-    for one in found:
-        assert len(one.text.split("\n")) == 6
-        assert one.text.startswith("Tea costs three euros.\n3")
+def test_lines_in_an_encoding_that_ends_lines_otherwise_stay_lines(tmp_path):
+    """In EBCDIC the byte between them is no end of a line."""
+    english = [
+        "The long wall was built a long time ago and many people visit it",
+        "Every year the old town sells tea and coffee to all who come by",
+    ]
+    (tmp_path / "1.txt").write_bytes(b"Ready.\n" * 3 + b"\n".join(line.encode("cp037") for line in english))
+    (one,), skipped = read(tmp_path)
+    assert one.text == "Ready.\n" * 3 + "\n".join(english)
+    assert skipped == {reading.REENCODED: 1}
 
 
 @pytest.mark.parametrize("start", ["", "a"], ids=["even", "odd"])

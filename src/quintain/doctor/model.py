@@ -166,7 +166,8 @@ def contexts(recipe: Recipe, positions: int) -> Finding:
     Raises:
         InputError: a context is longer than what the model has by then.
     """
-    known, found = {"base": positions}, []
+    known = {"base": positions}
+    found: list[str] = []
     for stage in recipe.stages:
         if not isinstance(stage, CPTStage | SFTStage | GRPOStage):
             continue

@@ -20,7 +20,7 @@ def fit_context(model: Any, config: CPTConfig) -> None:
     """
     settings = causal_lm(model).config.get_text_config()
     known = settings.max_position_embeddings
-    rope = getattr(settings, "rope_parameters", None)
+    rope: Any = getattr(settings, "rope_parameters", None)
     plain = isinstance(rope, dict) and "rope_theta" in rope
     original = rope.get("original_max_position_embeddings", known) if plain else known
     positions = config.positions(known, original)
