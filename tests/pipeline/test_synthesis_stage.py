@@ -83,7 +83,7 @@ def test_synth_makes_samples_from_documents_world_and_episodes(recipe_file, tmp_
     result = json.loads((folder / "manifest.json").read_text())["result"]
     # of the world's training split in either language; two chapters of the handbook; what the oracle opened
     assert result["documents"]["documents en"] > 493 + 2
-    assert result["documents"]["documents zh"] == 493
+    assert 480 < result["documents"]["documents zh"] <= 493  # a few hold more Latin letters than Chinese characters
     assert result["documents"]["duplicate documents"] > 0
     assert result["samples"]["planning en"] == sum((one.source, one.language) == ("planning", "en") for one in samples)
     assert result["counts"]["memories en"] == 30

@@ -266,7 +266,7 @@ def test_documents_about_held_out_entities_are_left_out_wherever_they_come_from(
     name = next(title for title, _ in Desk.corpus("eval", ("en",)))
     counts: Counter[str] = Counter()
     found = build(tmp_path / "m", [Document(name.upper(), "Capital: Somewhere", "web")], counts, held_out)
-    assert counts == {"documents": 1, "about an entity held out for evaluation": 1}
+    assert counts == {"documents en": 1, "about an entity held out for evaluation": 1}
     assert "statements en" not in found
 
 
