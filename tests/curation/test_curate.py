@@ -18,6 +18,15 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def test_lessons_are_never_those_of_another_episode_with_the_same_id(tmp_path):
+    wrong = [called(page=1, error="exception"), called(query="x"), answered("y")]
+    write_journal(tmp_path / "a", [episode("e", [called(query="z"), answered()]), episode("e", wrong, prompt="Other?")])
+    counts = curate({"a": tmp_path / "a"}, CurationConfig(), tmp_path / "mix")
+    assert counts.rejected == {"duplicate_id": 1}
+    ((_, one, (lesson,)),) = curated(tmp_path / "mix")
+    assert (one.answer, lesson.learnt) == ("42", (0, 1))
+
+
 @pytest.fixture
 def run(tmp_path):
     """Two stages: 8 successes and 4 failures; a copy, a loop, one unscored and one that breaks the alternation."""

@@ -27,13 +27,24 @@ TOOLS = Toolset(
 )
 ORIGIN = Origin("file", 1)
 
+MARKS = [
+    ("", "", False),
+    ("exception", "", False),
+    ("", "stale", False),
+    ("timeout", "timeout", False),
+    ("exception", "tool_gone", True),
+]
+"""Error and injected fault of a result."""
+
 texts = tricky.map(lambda text: text.replace("<think>", "").replace("</think>", "").replace("<tool_call>", "")) | plain
 
 
 @st.composite
 def turns(draw, number, malformed=True):
     """Turn `number`: calls with results, some of them errors, or an answer, or a text nobody could read."""
-    kind = draw(st.sampled_from(["calls", "answer", *(["malformed"] if malformed else [])]))
+    kind = draw(st.sampled_from(["calls", "answer", *(["malformed", "summary"] if malformed else [])]))
+    if kind == "summary":
+        return Turn(Action(thought=draw(texts), summary=draw(texts)))
     if kind == "answer":
         return Turn(Action(thought=draw(texts), answer=draw(texts)))
     if kind == "malformed":
@@ -43,8 +54,8 @@ def turns(draw, number, malformed=True):
     for index in range(draw(st.integers(1, 3))):
         call = Call(f"{number}.{index}", draw(st.sampled_from(TOOLS.names)), draw(st.dictionaries(plain, json_values)))
         calls.append(call)
-        error = draw(st.sampled_from(["", "exception", "timeout"]))
-        seen.append(Observation(call.id, call.tool, draw(texts), error=error))
+        error, fault, permanent = draw(st.sampled_from(MARKS))
+        seen.append(Observation(call.id, call.tool, draw(texts), error=error, fault=fault, permanent=permanent))
     return Turn(Action(thought=draw(texts), calls=tuple(calls)), tuple(seen))
 
 
@@ -76,13 +87,12 @@ def episodes(draw, malformed=True):
 
 def content(episode: Episode, marks: bool = True):
     """All that an exchange keeps."""
-    seen = [
-        [(one.call_id, one.content, one.error if marks else "") for one in turn.observations] for turn in episode.turns
-    ]
+    seen = [[(one.call_id, one.content) for one in turn.observations] for turn in episode.turns]
+    told = [(one.error, one.fault, one.permanent) for turn in episode.turns for one in turn.observations if marks]
     where = (episode.id, episode.task_id, episode.cluster, episode.world, episode.template, episode.tags)
     judged = (str(episode.outcome), episode.success, episode.verdict.score if episode.verdict else None)
     actions = [turn.action for turn in episode.turns]
-    return where, episode.messages, actions, seen, judged, dict(episode.user_messages)
+    return where, episode.messages, actions, seen, told, judged, dict(episode.user_messages)
 
 
 def through_json(record):
@@ -218,6 +228,24 @@ def read(*messages, **more):
         ),
         ([ASKED, {"role": "critic", "content": "no"}], "role", "role 'critic'"),
         ([ASKED, {**CALLED, "tool_calls": [{"function": {"name": "f", "arguments": "{"}}]}, SEEN], "call", "no JSON"),
+        ([ASKED, {**CALLED, "tool_calls": [{"name": "f", "arguments": '{"a": NaN}'}]}, SEEN], "call", "no JSON"),
+        ([ASKED, {**CALLED, "tool_calls": [{"name": "f", "arguments": "[" * 9**6}]}, SEEN], "call", "no JSON"),
+        ([ASKED, {"role": "assistant", "content": "", "function_call": {"name": "f"}}], "call", "'function_call'"),
+        ([ASKED, {**ANSWERED, "weight": 0}, ASKED, ANSWERED], "weight", "message 1: weight 0 can't be kept"),
+        ([ASKED, {**ANSWERED, "reasoning": {"text": "hm"}}], "content", "reasoning must be text, found dict"),
+        ([ASKED, CALLED, {**SEEN, "error": {"code": 1}}, ANSWERED], "mark", "marked {'code': 1}"),
+        ([ASKED, CALLED, {**SEEN, "fault": "flood"}, ANSWERED], "mark", "marked 'flood'; known: timeout"),
+        ([ASKED, ANSWERED, {"role": "user", "name": "format_error-odd", "content": ""}], "mark", "'odd' is no kind"),
+        (
+            [
+                ASKED,
+                {"role": "assistant", "tool_calls": [{"name": "f"}, {"name": "g"}]},
+                {"role": "tool", "name": "g", "content": ""},
+                {"role": "tool", "name": "f", "content": ""},
+            ],
+            "orphan_result",
+            "message 1: results of g, f, calls of f, g, and no ids",
+        ),
     ],
 )
 def test_what_breaks_the_alternation_or_is_no_text_is_rejected_with_its_reason(messages, reason, detail):
@@ -235,6 +263,42 @@ def test_parallel_calls_are_one_turn_and_results_are_paired_by_id_in_any_order()
         ("search", "found"),
         ("open", "opened"),
     ]
+
+
+def test_ids_that_are_numbers_pair_as_well():
+    calls = [{**CALL, "id": 1}, {**OTHER, "id": 2}]
+    results = [{"role": "tool", "tool_call_id": number, "content": f"{number}"} for number in (2, 1)]
+    episode = read(ASKED, {**CALLED, "tool_calls": calls}, *results, ANSWERED)
+    assert [seen.content for seen in episode.turns[0].observations] == ["1", "2"]
+
+
+@pytest.mark.parametrize("told", [True, "File not found"])
+def test_an_error_told_in_other_words_is_an_exception(told):
+    assert read(ASKED, CALLED, {**SEEN, "error": told}, ANSWERED).turns[0].observations[0].error == "exception"
+
+
+@pytest.mark.parametrize(
+    ("column", "detail"),
+    [
+        ({"outcome": "limit(patience)"}, "limit(turns|"),
+        ({"success": True, "score": 7}, "'score' must be from 0 to 1, found 7"),
+        ({"success": True, "score": float("nan")}, "'score' must be from 0 to 1, found nan"),
+        ({"success": True, "outcome": "infra_error"}, "an infra error has no verdict"),
+        ({"id": True}, "'id' must be text, found True"),
+        ({"videos": ["a.mp4"]}, "'videos' beside the messages; only text is accepted"),
+        ({"image": "a.png"}, "'image' beside the messages; only text is accepted"),
+        ({"tools": [{"name": "f", "description": 5}]}, "f: 'description' must be text, found int"),
+    ],
+)
+def test_a_column_that_can_not_be_is_rejected(column, detail):
+    with pytest.raises(Rejected) as caught:
+        read(ASKED, ANSWERED, **column)
+    assert detail in caught.value.detail
+
+
+def test_an_infra_error_gets_no_verdict_from_what_is_assumed():
+    record = {"messages": [ASKED, ANSWERED], "outcome": "infra_error"}
+    assert read_chat(record, Origin("file", 1, success=True))[0].verdict is None
 
 
 def test_several_answers_with_the_users_words_between_them_are_one_episode():
@@ -294,6 +358,10 @@ def test_a_lesson_is_written_as_its_window_with_weights_condition_and_judgement(
         ("assistant", 1),
     ]
     assert record["id"] == "e/2-4"
+    with pytest.raises(Rejected, match="masked: a turn that carries no loss has no form here"):
+        to_sharegpt(record)
+    with pytest.raises(Rejected, match=r"weight: message \d: weight 0 can't be kept"):
+        read_chat(from_atif(through_json(to_atif(record, episode, 2))), ORIGIN)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from pathlib import Path
 
 import pytest
 from curation_episodes import answered, called, episode, malformed, write_journal
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from interface.strategies import json_values
 from quintain.cli.main import main
 from quintain.curation.config import CurationConfig
 from quintain.curation.curate import curate
@@ -73,6 +77,56 @@ def test_nothing_but_bad_records_is_one_line(tmp_path):
         import_files([write(tmp_path / "bad.jsonl", json.dumps(BAD))], "messages", tmp_path / "out")
 
 
+CALLED = {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "search", "arguments": "{}"}}]}
+SEEN = {"role": "tool", "tool_call_id": "a", "content": ""}
+SOUND = {
+    "messages": [GOOD["messages"][0], CALLED, SEEN, GOOD["messages"][1]],
+    "tools": [{"name": "search", "description": "Finds.", "parameters": {"type": "object", "properties": {}}}],
+    "id": "x", "task": "t", "tags": ["lang:en"], "success": True, "score": 1, "outcome": "answered",
+}  # fmt: skip
+JUNK = [
+    None,
+    True,
+    "",
+    -1,
+    {},
+    [],
+    {"$ref": "#"},
+    {"$ref": "http://127.0.0.1:9/x"},
+    "\ud800",
+    float("nan"),
+    {"a": [{}]},
+]
+
+
+def places(value, path=()):
+    """Where something stands in a JSON value."""
+    if path:
+        yield path
+    for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+        yield from places(value[key], (*path, key))
+
+
+@given(st.data())
+@settings(max_examples=25, deadline=None)
+def test_whatever_stands_in_a_record_it_is_imported_and_curated_or_rejected(data):
+    broken = []
+    for _ in range(6):
+        record = json.loads(json.dumps(SOUND))
+        *path, last = data.draw(st.sampled_from(list(places(SOUND))))
+        at = record
+        for key in path:
+            at = at[key]
+        at[last] = data.draw(st.sampled_from(JUNK) | json_values)
+        broken.append(record)
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder)
+        (home / "a.json").write_text(json.dumps([*broken, {**GOOD, "id": "good", "success": True}]))
+        counts = import_files([home / "a.json"], "messages", home / "out")
+        assert counts.episodes + counts.rejected.total() == 7
+        assert curate({"out": home / "out"}, CurationConfig(mask="agent"), home / "mix").kept >= 1
+
+
 @pytest.mark.parametrize(
     "deep", [{"messages": [{"role": "user", "content": "?"}, {"role": "assistant", "content": "\ud800"}]}]
 )
@@ -84,6 +138,20 @@ def test_text_that_is_no_unicode_is_rejected(tmp_path, deep):
 def test_two_records_with_one_id_are_not_mixed_up(tmp_path):
     file = write(tmp_path / "a.jsonl", *[json.dumps({**GOOD, "id": "x"})] * 2)
     assert import_files([file], "messages", tmp_path / "out").rejected == {"duplicate_id": 1}
+
+
+def test_broken_utf8_a_byte_order_mark_and_a_torn_line_harm_no_other_line(tmp_path):
+    good = json.dumps(GOOD).encode()
+    (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + good + b"\r\n\xff\xfe\n" + good + b"\n" + good[:-9])
+    counts = import_files([tmp_path / "a.jsonl"], "messages", tmp_path / "out")
+    assert (counts.episodes, counts.rejected) == (2, {"json": 2})
+    assert [one["line"] for one in lines(tmp_path / "out" / "rejected.jsonl")] == [2, 4]
+
+
+def test_json_lines_by_another_name_are_told_how_to_be_read(tmp_path):
+    file = write(tmp_path / "a.json", json.dumps(GOOD), json.dumps(GOOD))
+    with pytest.raises(InputError, match=r"a.json:1: json: .*the name of a file of JSON Lines ends in .jsonl"):
+        import_files([file], "messages", tmp_path / "out", strict=True)
 
 
 def test_a_list_in_one_json_file_and_a_folder_of_trajectories_are_read(tmp_path):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from quintain.curation.lessons import lessons_of
 from quintain.interface.episode import Segment, Span
 from quintain.interface.lesson import lesson_from_json, windows
+from quintain.interface.messages import Action, Call, Observation, Turn
 
 
 @given(st.integers(1, 200), st.integers(2, 16))
@@ -98,6 +99,15 @@ def test_an_episode_without_tokens_is_learnt_up_to_the_turn_no_dialect_can_write
 
 def test_an_episode_whose_every_turn_is_wrong_teaches_nothing():
     assert lessons_of(episode(turns=[answered()], success=False), "s", "wrong_turns", 16) == []
+
+
+@pytest.mark.parametrize("mask", ["agent", "wrong_turns", "verdict_prefix"])
+def test_a_turn_of_more_calls_than_are_allowed_is_malformed_too(mask):
+    calls = tuple(Call(name, "search", {"query": name}) for name in "ab")
+    two = Turn(Action(calls=calls), tuple(Observation(name, "search", "found") for name in "ab"))
+    one = episode(turns=[called(), two, answered()])
+    assert lessons_of(one, "s", mask, 16)[0].learnt == (0, 1, 2)
+    assert lessons_of(one, "s", mask, 16, most_calls=1)[0].learnt == (0, 2)
 
 
 def test_a_lesson_reads_back_as_it_was_written():

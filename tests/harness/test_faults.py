@@ -17,6 +17,7 @@ from quintain.harness.damage import damaged
 from quintain.harness.faults import _SAID, FaultPlan, FaultStream
 from quintain.harness.isolated import end_idle
 from quintain.harness.journal import read_journal
+from quintain.interface.errors import InfraError, InputError
 from quintain.interface.faults import ALWAYS_PERMANENT, DAMAGES, KINDS, REFUSALS
 from quintain.interface.messages import Action
 
@@ -39,6 +40,16 @@ class Shop(Till):
         """A page."""
         self.basket.append("seen")
         return PAGE
+
+    @tool
+    def nothing(self) -> str:
+        """An empty page."""
+        return ""
+
+    @tool
+    def broken(self) -> str:
+        """Infrastructure that never works."""
+        raise InfraError("the cable is gone")
 
 
 def only_kind(kind, **changes) -> FaultPlan:
@@ -114,6 +125,10 @@ def test_a_stale_page_has_older_figures_and_says_so():
     assert 36000 <= int(text.rpartition(" ")[2].strip(".")) <= 54000  # 60 to 90 %
 
 
+def test_a_stale_whole_number_stays_exact_however_long():
+    assert damaged("stale", 10**400, Random(1), False)[1]["result"] % 10**397 == 0
+
+
 @given(
     st.sampled_from(DAMAGES),
     st.recursive(
@@ -140,6 +155,12 @@ async def test_a_malformed_call_reaches_no_tool_and_so_meets_no_fault():
 async def test_a_call_that_fails_by_itself_keeps_its_own_error():
     episode = await play(do("price", item="gold"), ANSWER, plan=only_kind("stale"))
     assert (seen(episode)[0].error, seen(episode)[0].fault) == ("exception", "")
+
+
+@pytest.mark.parametrize("kind", ["empty_result", "truncated"])
+async def test_a_result_that_the_damage_does_not_change_is_the_worlds_answer(kind):
+    (one,) = seen(await play(do("nothing"), ANSWER, plan=only_kind(kind)))
+    assert (one.content, one.fault) == ("", "")
 
 
 async def test_a_fault_that_passes_strikes_one_or_two_calls_of_its_tool():
@@ -186,6 +207,23 @@ def test_rates_are_those_of_the_plan():
 def test_an_episode_begins_no_more_faults_than_the_plan_allows():
     stream = FaultStream(FaultPlan(episodes=1.0, rate=1.0, most=2, permanent=1.0), 5)
     assert [stream.next(name) is not None for name in "abcab"] == [True, True, False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"rate": 5.0}, "rate is a share from 0 to 1, found 5.0"),
+        ({"episodes": float("nan")}, "episodes is a share from 0 to 1, found nan"),
+        ({"tools": {"put": -1.0}}, r"tools\['put'\] is a share from 0 to 1, found -1.0"),
+        ({"kinds": {}}, "kinds need a number above 0 each"),
+        ({"kinds": {"flood": 1.0}}, "kinds need a number above 0 each.*known: timeout, server_error"),
+        ({"kinds": {"stale": float("inf")}}, "kinds need a number above 0 each"),
+        ({"wordings": "test"}, "wordings are 'train' or 'held_out', found 'test'"),
+    ],
+)
+def test_a_plan_that_means_nothing_is_refused(wrong, message):
+    with pytest.raises(InputError, match=message):
+        FaultPlan(**wrong)
 
 
 async def test_the_same_seed_meets_the_same_faults_and_another_one_others():
@@ -264,6 +302,19 @@ async def test_an_infra_error_is_retried_with_the_same_fault():
     first, *others = seen(episode)
     assert (first.error, first.fault) == ("", "truncated")
     assert others[-1].fault == ""
+
+
+async def test_a_turn_that_breaks_twice_keeps_what_never_reached_a_tool_apart_from_the_infra_error(tmp_path):
+    plan = only_kind("server_error", tools={"broken": 0.0}, most=1, permanent=1.0)
+    calls = (call("put", "a", itme="tea"), call("put", "b", item="tea"), call("broken", "c"))
+    actions = [Action(calls=calls), PUT, ANSWER]
+    harness = Harness(Shop, faults=plan, journal=Journal(tmp_path))
+    whole = await harness.run(task(), Script(actions))
+    told = [(one.error, one.fault) for one in seen(whole)]
+    assert told == [("format", ""), ("exception", "server_error"), ("infra", ""), ("exception", "server_error")]
+    state = harness.journal.state_at(whole.id, 1)
+    branch = await harness.branch(whole, 1, task(), Script(actions), state=state, name="b")
+    assert [(one.error, one.fault) for one in seen(branch)] == told
 
 
 async def test_calls_that_run_at_once_meet_the_faults_they_would_meet_in_order():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -60,7 +61,11 @@ def test_what_went_wrong_is_continued_and_trained_on(recovering, tmp_path):
     folder = tmp_path / "run"
     result = run(recovering, folder)["stages"]["recovery"]
     kept = episodes(folder, "recovery")
-    tries = [one for name in ("struck", "own") for one in read_journal(folder / "recovery" / "tries" / name)[0]]
+    tries = [
+        replace(one, id=f"{name}/{one.id}")  # both stages play the same pool: their episodes have the same ids
+        for name in ("struck", "own")
+        for one in read_journal(folder / "recovery" / "tries" / name)[0]
+    ]
     assert len(kept) == result["episodes"] == sum(one["kept"] for one in result["kinds"].values())
     assert len(tries) == result["tried"] == 12
     assert {one.id for one in kept} == {one.id for one in tries if recovered(one)}
@@ -102,12 +107,14 @@ def test_what_people_rewrote_is_played_first_and_kept_if_it_ends_well(recovering
     lines = [
         {"episode": "train-0#0", "turn": 1, "thought": "By hand.", "answer": "1"},
         {"episode": "train-1#0", "turn": 1, "thought": "By hand.", "answer": "7"},
+        {"episode": "trian-1#0", "turn": 1, "answer": "7"},
     ]
     with pytest.raises(InputError, match=r"corrections: no such file: .*c\.jsonl"):
         run(recovering, tmp_path / "run")
     (recovering.parent / "c.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     result = run(recovering, tmp_path / "run")["stages"]["recovery"]
     assert result["kinds"]["person"] == {"tried": 2, "kept": 1}
+    assert result["unused_corrections"] == 1
     (by_hand,) = [one for one in episodes(tmp_path / "run", "recovery") if one.id.endswith("p1")]
     assert [turn.action.thought for turn in by_hand.turns[1:]] == ["By hand."]
     lines[1]["answer"] = "2"

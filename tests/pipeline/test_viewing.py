@@ -124,7 +124,8 @@ def test_a_correction_comes_in_by_the_door_of_a_recover_stage(page, run):
     }
     assert page.post(f"/episodes/{row['key']}/correction", json=written).status_code == 200
     episodes = read_journal(run / "demos" / "journal")[0]
-    (point,) = read_corrections(run / CORRECTIONS, episodes, lambda world: Toolset.of(Counter))
+    (point,) = read_corrections(run / CORRECTIONS, episodes, lambda world: Toolset.of(Counter), "demos")
+    assert list(read_corrections(run / CORRECTIONS, episodes, lambda world: Toolset.of(Counter), "own")) == []
     assert (point.episode.id, point.turns) == (row["id"], 1)
 
 

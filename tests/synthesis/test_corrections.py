@@ -9,7 +9,7 @@ import pytest
 from evaluation.evaluation_episodes import answer, call, episode
 from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
-from quintain.synthesis.corrections import read_corrections
+from quintain.synthesis.corrections import homeless_corrections, read_corrections
 from synthesis.test_repair import TOOLS
 
 EPISODE = episode("t", False, turns=[call(query="x"), answer("12")])
@@ -30,6 +30,29 @@ def test_a_line_is_a_point_with_what_to_do_first(tmp_path):
 
 def test_corrections_of_other_stages_episodes_are_passed_over(tmp_path):
     assert read(tmp_path / "c.jsonl", {"episode": "other#0", "turn": 0, "answer": "13"}) == []
+
+
+def test_a_line_may_say_of_which_stage_its_episode_is(tmp_path):
+    line = json.dumps({"stage": "own", "episode": "t#0", "turn": 0, "answer": "13"})
+    (tmp_path / "c.jsonl").write_text(line)
+    found = {name: list(read_corrections(tmp_path / "c.jsonl", [EPISODE], lambda world: TOOLS, name)) for name in HOMES}
+    assert [len(points) for points in found.values()] == [1, 0]
+
+
+HOMES = ("own", "demos")
+
+
+def test_lines_without_a_home_are_told_and_those_with_two_refused(tmp_path):
+    path = tmp_path / "c.jsonl"
+    lines = [
+        {"episode": "t#0", "turn": 0, "answer": "1"},
+        {"stage": "demos", "episode": "u#0", "turn": 0, "answer": "1"},
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert homeless_corrections(path, {"t#0": ["own"], "u#0": ["own"]}) == [f"{path}:2: u#0"]
+    assert homeless_corrections(path, {"t#0": ["own"], "u#0": HOMES}) == []
+    with pytest.raises(InputError, match=r"c.jsonl:1: stages own, demos have an episode 't#0'; name one .* `stage`"):
+        homeless_corrections(path, {"t#0": HOMES})
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from evaluation.evaluation_episodes import answer, call, episode, malformed
 from quintain import tool
 from quintain.interface.messages import Action, Call, Observation, Turn
 from quintain.interface.tools import Toolset
-from quintain.synthesis.repair import fit, malformed_turns, read_calls
+from quintain.synthesis.repair import before_too_many_calls, fit, malformed_turns, read_calls
 
 
 @tool
@@ -104,6 +104,23 @@ def badly(tool_name: str, **arguments) -> Turn:
     return replace(turn, observations=(replace(turn.observations[0], error="format"),))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{" * 2000,
+        "[" * 2000,
+        'search {"query": ' + "[" * 2000,
+        "search(" + "-" * 2000 + "1)",
+        "search({[1]: 2})",
+        "search(limit=" + "9" * 5000 + ")",
+        '{"name": "search", "arguments": {"query": "\\ud800"}}',
+        '{"name": "scale", "arguments": {"factor": NaN, "labels": []}}',
+    ],
+)
+def test_what_no_reader_can_take_is_no_repair(text):
+    assert [fit(name, arguments, TOOLS) for name, arguments in read_calls(text, TOOLS)] in ([], [None])
+
+
 def test_malformed_turns_are_collected_by_kind():
     two = Action(calls=(Call("a", "search", {"query": "x"}), Call("b", "search", {"query": "y"})))
     turns = [
@@ -128,6 +145,8 @@ def test_malformed_turns_are_collected_by_kind():
     meant = [one.repaired and [(call.tool, call.arguments) for call in one.repaired.calls] for one in found]
     assert meant == [[CHAD], [CHAD], [CHAD], [("search", {"query": "12"})], None, [("search", {"query": "x"})]]
     assert [one.kind for one in malformed_turns(episode(turns=turns), TOOLS)][-1] == "empty"
+    (point,) = before_too_many_calls([episode(turns=turns), episode("other")], found)
+    assert (point.turns, point.kind, point.first) == (5, "too_many_calls", found[5].repaired)
 
 
 @given(st.text() | st.from_regex(r"<call>\w+ \{[^}]*\}?", fullmatch=True))

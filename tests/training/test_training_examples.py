@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -90,6 +91,16 @@ def test_a_malformed_turn_is_context():
     (example,) = episode_examples(recorded([called(0), malformed(), answered()]), window_turns=16)
     assert trained(example) == [*tokens(0), *tokens(2)]
     assert tokens(1)[0] in example.ids
+
+
+def test_the_wrong_turns_a_continuation_begins_with_are_context():
+    failed = Turn(Action(calls=(Call("c1", "t", {"a": 1}),)), (Observation("c1", "t", "no", error="exception"),))
+    (cloned,) = episode_examples(recorded([called(0), failed, answered()]), window_turns=9)
+    assert trained(cloned) == [*tokens(0), *tokens(1), *tokens(2)]
+    continued = replace(recorded([called(0), failed, answered()]), parent=("e0", 2))
+    (example,) = episode_examples(continued, window_turns=9)
+    assert trained(example) == [*tokens(0), *tokens(2)]
+    assert example.ids == cloned.ids
 
 
 def test_a_call_of_an_unknown_tool_or_with_wrong_arguments_is_context():

@@ -24,6 +24,7 @@ class CurationConfig(BaseModel):
         cluster_cap: most episodes of one cluster (tasks that share content), so that one document can't dominate.
         balance: how far families (world and template) and then languages are evened out. One with `n` episodes, where
             the mean is `m < n`, keeps `m * (n/m)**(1 - balance)`: 0 leaves all, 1 caps at the mean.
+        most_calls: calls a turn may hold; one with more is malformed and carries no loss. None: any number.
         max_repeats: most repetitions of calls an episode may hold; one stuck in a loop teaches the loop.
         size: most episodes kept; None: no bound.
         seed: of what is left out where a choice must be made.
@@ -37,6 +38,7 @@ class CurationConfig(BaseModel):
     near_duplicate: float = Field(default=0.95, gt=0, le=1)
     cluster_cap: int = Field(default=32, ge=1)
     balance: float = Field(default=0.5, ge=0, le=1)
+    most_calls: int | None = Field(default=None, ge=1)
     max_repeats: int = Field(default=3, ge=0)
     size: int | None = Field(default=None, ge=1)
     seed: int = 0

@@ -127,7 +127,13 @@ def _fit_episodes(
     """Every episode with its lessons, or why it is left out."""
     duplicates = Duplicates(config.near_duplicate)
     for source, folder in sources.items():
+        ids: set[str] = set()
         for recorded in read_episodes(folder / JOURNAL):
+            if recorded.story.id in ids:  # lessons name their episode by its id
+                told = f"an episode before it has the id {recorded.story.id!r}"
+                yield source, recorded.story.line, Rejection("duplicate_id", told, recorded.line)
+                continue
+            ids.add(recorded.story.id)
             judgement = said[source].get(recorded.story.id)
             yield source, recorded.story.line, _judge(recorded, source, judgement, config, duplicates)
 
@@ -143,7 +149,7 @@ def _judge(
     found = unfit(episode, config.max_repeats)
     if found is not None:
         return Rejection(*found, recorded.line)
-    lessons = lessons_of(episode, source, config.mask, config.window_turns)
+    lessons = lessons_of(episode, source, config.mask, config.window_turns, config.most_calls)
     if not lessons:
         return Rejection("nothing_learnt", f"mask {config.mask!r} leaves no turn with loss", recorded.line)
     kind = duplicates.kind(episode)

@@ -125,7 +125,7 @@ def _read(found: Any, form: str, origin: Origin, ids: set[str]) -> Rejected | tu
         lines = [orjson.dumps(record) + b"\n" for record in episode_records(episode, Budget())]
     except Rejected as rejected:
         return rejected
-    except (TypeError, ValueError, AttributeError) as error:  # what no check foresaw: wrong types deep inside
+    except Exception as error:  # what no check foresaw: wrong types deep inside, a schema that refers to nothing
         return Rejected("record", f"{type(error).__name__}: {error}")
     ids.add(episode.id)
     return lines, episode, toolset
@@ -146,6 +146,8 @@ def _items(file: Path) -> Iterator[tuple[int, Any]]:
     """The records of a file, numbered from 1: by line, or by place in a list."""
     if file.suffix == ".json":
         found = _loads(file.read_bytes())
+        if isinstance(found, Rejected):
+            found = Rejected("json", f"{found.detail}; the name of a file of JSON Lines ends in .jsonl")
         yield from enumerate(found if isinstance(found, list) else [found], start=1)
         return
     with file.open("rb") as lines:

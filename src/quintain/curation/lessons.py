@@ -27,21 +27,39 @@ QUESTION = {"en": "Was your answer right?", "zh": "你的回答正确吗？"}
 JUDGEMENT = {True: "My decision is Correct.", False: "My decision is Incorrect."}
 
 
-def lessons_of(episode: Episode, source: str, mask: Mask, window_turns: int) -> list[Lesson]:
-    """The episode's lessons; none if no turn would carry loss, or the mode has no place for it."""
+def lessons_of(
+    episode: Episode, source: str, mask: Mask, window_turns: int, most_calls: int | None = None
+) -> list[Lesson]:
+    """The episode's lessons; none if no turn would carry loss, or the mode has no place for it.
+
+    Args:
+        episode: a fit one.
+        source: name of the journal it lies in.
+        mask: which tokens carry loss.
+        window_turns: longest run of turns in one lesson.
+        most_calls: calls a turn may hold; one with more is malformed.
+    """
     ends_in_answer = episode.turns[-1].action.answer is not None
     if mask == "verdict_suffix" and not ends_in_answer:
         return []
-    wrong = wrong_turns(episode) if mask == "wrong_turns" else frozenset()
+    unlearnt = _malformed(episode, most_calls) | (wrong_turns(episode) if mask == "wrong_turns" else set())
     found = []
     for turns in _segments(episode):
         for first, last, learnt_from in windows(len(turns), window_turns):
             places = turns[learnt_from:last]
-            learnt = tuple(one for one in places if one not in wrong and not episode.turns[one].malformed)
+            learnt = tuple(one for one in places if one not in unlearnt)
             judged = mask == "verdict_suffix" and turns[last - 1] == len(episode.turns) - 1
             if learnt or judged:
                 found.append(_lesson(episode, source, turns[first], turns[last - 1] + 1, learnt, mask, judged))
     return found
+
+
+def _malformed(episode: Episode, most_calls: int | None) -> set[int]:
+    return {
+        place
+        for place, turn in enumerate(episode.turns)
+        if turn.malformed or (most_calls is not None and len(turn.action.calls) > most_calls)
+    }
 
 
 def _lesson(

@@ -35,7 +35,7 @@ def format_observation(error: FormatError, call_id: str = FORMAT_CALL_ID, tool: 
 
 def error_observation(call: Call, kind: ToolErrorKind, message: str, seconds: float = 0.0) -> Observation:
     """What the agent reads after a call that failed."""
-    line = _clean(" ".join(message.split()))
+    line = clean(" ".join(message.split()))
     if len(line) > MESSAGE_CHARACTERS:
         line = line[: MESSAGE_CHARACTERS - 3] + "..."
     return Observation(call.id, call.tool, f"Error ({kind}): {line}", error=kind, seconds=seconds)
@@ -100,10 +100,10 @@ def _render(one: Tool, result: Any) -> tuple[Any, str]:
     """The validated JSON and the text the agent reads: strings as they are, all else as JSON."""
     value = one.to_json(result)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return value, _clean(text)
+    return value, clean(text)
 
 
-def _clean(text: str) -> str:
+def clean(text: str) -> str:
     """Lone surrogates (a model can write them as JSON escapes) have no UTF-8 form and are replaced."""
     return text.encode("utf-8", "replace").decode()
 

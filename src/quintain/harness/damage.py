@@ -117,7 +117,9 @@ def _older(value: Any, share: float) -> Any:
         return [_older(item, share) for item in value]
     if isinstance(value, bool) or not isinstance(value, int | float):
         return value
-    return type(value)(value * share)
+    if isinstance(value, int):  # exact: one of 400 digits has no float
+        return value * round(1000 * share) // 1000
+    return value * share
 
 
 def _shrunk(number: str, share: float) -> str:

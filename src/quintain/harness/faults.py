@@ -13,11 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from random import Random
-from typing import Literal, cast
+from typing import Literal, cast, get_args
 
-from quintain.harness.calls import error_observation
+from quintain.harness.calls import clean, error_observation
 from quintain.harness.damage import damaged
+from quintain.interface.errors import InputError
 from quintain.interface.faults import ALWAYS_PERMANENT, KINDS, REFUSALS, DamageKind, FaultKind
 from quintain.interface.messages import Call, Observation, Turn
 
@@ -66,6 +68,9 @@ class FaultPlan:
         wordings: which of two disjoint sets of messages and damages; what is measured should not have been seen in
             training.
         seed: of the draws, with the episode's own.
+
+    Raises:
+        InputError: a share is not from 0 to 1, or there is no such kind or set of wordings.
     """
 
     episodes: float = 0.4
@@ -76,6 +81,17 @@ class FaultPlan:
     most: int = 1
     wordings: Wordings = "train"
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        shares = {"episodes": self.episodes, "rate": self.rate, "permanent": self.permanent}
+        for name, share in (shares | {f"tools[{tool!r}]": rate for tool, rate in self.tools.items()}).items():
+            if not 0 <= share <= 1:  # also what is no number
+                raise InputError(f"FaultPlan: {name} is a share from 0 to 1, found {share}")
+        if not self.kinds or any(kind not in KINDS or not 0 < often < inf for kind, often in self.kinds.items()):
+            known = ", ".join(KINDS)
+            raise InputError(f"FaultPlan: kinds need a number above 0 each, found {dict(self.kinds)}; known: {known}")
+        if self.wordings not in get_args(Wordings):
+            raise InputError(f"FaultPlan: wordings are 'train' or 'held_out', found {self.wordings!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +123,18 @@ class Fault:
         return replace(error_observation(call, kind, words), fault=self.kind, permanent=self.permanent)
 
     def damage(self, observation: Observation) -> Observation:
-        """What the agent reads of a result; a call that failed by itself is left as it is."""
+        """What the agent reads of a result.
+
+        A call that failed by itself is left as it is, and so is a result that the damage does not change (an empty one
+        made empty): both are the world's own answer.
+        """
         if observation.error:
             return observation
         held_out = self.wordings == "held_out"
-        kind, value, content = damaged(cast(DamageKind, self.kind), observation.value, Random(self.seed), held_out)
+        kind, value, text = damaged(cast(DamageKind, self.kind), observation.value, Random(self.seed), held_out)
+        content = clean(text)
+        if content == observation.content:
+            return observation
         return replace(observation, value=value, content=content, fault=kind, permanent=self.permanent)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from quintain.harness.calls import CallTimeout, error_observation, parallel, run_call
+from quintain.harness.calls import CallTimeout, error_observation, format_observation, parallel, run_call
 from quintain.harness.faults import Fault, FaultPlan, FaultStream
 from quintain.harness.isolated import IsolatedWorld
 from quintain.harness.threads import settle
@@ -207,7 +207,16 @@ class Live:
             return await self._run_calls(action, faults)
         except InfraError as error:
             await self._go_back(self.state, [])
-            return tuple(error_observation(call, "infra", str(error)) for call in action.calls)
+            return tuple(
+                self._undone(call, fault, str(error)) for call, fault in zip(action.calls, faults, strict=True)
+            )
+
+    def _undone(self, call: Call, fault: Fault | None, reason: str) -> Observation:
+        """What is told of a call whose turn broke twice; one that never reached a tool keeps its own error."""
+        wrong = self.toolset.check(call.tool, call.arguments)
+        if wrong is not None:
+            return format_observation(wrong, call.id, call.tool)
+        return fault.refusal(call) if fault and fault.refuses else error_observation(call, "infra", reason)
 
     def _strike(self, action: Action) -> list[Fault | None]:
         """The fault of each call; what names no tool or does not fit its schema reaches nothing that could fail."""

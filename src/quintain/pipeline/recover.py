@@ -16,15 +16,16 @@ from quintain.agents.written import WrittenAgent
 from quintain.harness.journal import Journal, read_journal
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.episode import Episode
+from quintain.interface.reading import JOURNAL, read_episodes
 from quintain.interface.view import Agent
 from quintain.pipeline.fas import CACHE, teacher_of
 from quintain.pipeline.run import write_text
 from quintain.pipeline.workshop import Workshop
-from quintain.progress import progress
+from quintain.progress import progress, say
 from quintain.recipe import RecoverStage, RolloutStage
-from quintain.synthesis.corrections import read_corrections
+from quintain.synthesis.corrections import homeless_corrections, read_corrections
 from quintain.synthesis.recovery import Point, Recovered, go_on, points_of
-from quintain.synthesis.repair import Malformed, malformed_turns
+from quintain.synthesis.repair import Malformed, before_too_many_calls, malformed_turns
 from quintain.synthesis.rescuer import Rescuer
 from quintain.synthesis.teacher import Teacher
 from quintain.synthesis.tutor import Tutor
@@ -34,8 +35,10 @@ def recover(workshop: Workshop, stage: RecoverStage, folder: Path) -> dict[str, 
     """Goes on with the teacher from where episodes of earlier stages went wrong; keeps what comes to a right end.
 
     Leaves `tries/`, a journal of every continuation, `journal/` with those that were kept, and `malformed.jsonl` with
-    every malformed turn and what it should have been.
+    every malformed turn and what it should have been. Stages may have episodes of the same ids: where it continues
+    several, what is kept of each has the stage's name before its id.
     """
+    unused = _unused_corrections(workshop, stage)
     result = Recovered()
     tools = cache(workshop.toolset)
     malformed: list[Malformed] = []
@@ -45,8 +48,10 @@ def recover(workshop: Workshop, stage: RecoverStage, folder: Path) -> dict[str, 
             one for episode in episodes for one in malformed_turns(episode, tools(episode.world), stage.most_calls)
         ]
         malformed += found
-        points = _points(workshop, stage, episodes, found)
-        _go_on(workshop, stage, name, points, folder / "tries" / name, result)
+        points = _points(workshop, stage, name, episodes, found)
+        own = Recovered()
+        _go_on(workshop, stage, name, points, folder / "tries" / name, own)
+        result.join(own, f"{name}/" if len(stage.data) > 1 else "")
     write_text(folder / "malformed.jsonl", "".join(json.dumps(one.to_json()) + "\n" for one in malformed))
     shutil.rmtree(folder / "journal", ignore_errors=True)
     _keep(folder / "journal", sorted(result.kept, key=lambda episode: episode.id), workshop)
@@ -56,22 +61,39 @@ def recover(workshop: Workshop, stage: RecoverStage, folder: Path) -> dict[str, 
         "tried": result.tried.total(),
         "kinds": result.by_kind(),
         "malformed": _counts(malformed),
+        "unused_corrections": unused,
         "line": f"{len(result.kept)} of {result.tried.total()} continuations come to a right end",
     }
 
 
+def _unused_corrections(workshop: Workshop, stage: RecoverStage) -> int:
+    """How many lines correct an episode that no stage of `data` has, which is said."""
+    if stage.corrections is None:
+        return 0
+    homes: dict[str, list[str]] = {}
+    for name in stage.data:
+        for one in read_episodes(workshop.folder / name / JOURNAL):
+            homes.setdefault(one.story.id, []).append(name)
+    found = homeless_corrections(workshop.home / stage.corrections, homes)
+    if found:
+        say(f"corrections not used, as {', '.join(stage.data)} have no such episode: {len(found)}, first {found[0]}")
+    return len(found)
+
+
 def _points(
-    workshop: Workshop, stage: RecoverStage, episodes: Sequence[Episode], malformed: Iterable[Malformed]
+    workshop: Workshop, stage: RecoverStage, name: str, episodes: Sequence[Episode], malformed: Sequence[Malformed]
 ) -> list[Point]:
-    """Where to go on from: after trouble, with the repaired call where there is one; and what people rewrote."""
+    """Where to go on from: after trouble, with the repaired call where there is one; before a turn of too many calls,
+    with those it may hold; and what people rewrote."""
     repaired = {(one.episode, one.turn): one.repaired for one in malformed}
     points = [
         replace(point, first=repaired.get((point.episode.id, point.turns - 1)))
         for episode in episodes
         for point in points_of(episode, stage.points)
     ]
+    points += before_too_many_calls(episodes, malformed)
     if stage.corrections is not None:
-        points += read_corrections(workshop.home / stage.corrections, episodes, workshop.toolset)
+        points += read_corrections(workshop.home / stage.corrections, episodes, workshop.toolset, name)
     return points
 
 

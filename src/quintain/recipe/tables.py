@@ -119,7 +119,7 @@ class FaultsSection(Section):
     episodes: Share = _FAULTS.episodes
     rate: Share = _FAULTS.rate
     tools: dict[str, Share] = {}
-    kinds: dict[FaultKind, Annotated[float, Field(gt=0)]] = {}
+    kinds: dict[FaultKind, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     """Empty: all kinds, equally often."""
     permanent: Share = _FAULTS.permanent
     most: int = Field(_FAULTS.most, ge=1)

@@ -1,12 +1,14 @@
 """People's corrections: a turn rewritten by hand, one JSON line each, checked as strictly as any call.
 
 {"episode": "desk-1#0", "turn": 2, "thought": "The title was wrong.", "calls": [{"tool": "open", "arguments": {...}}]}
-{"episode": "desk-2#0", "turn": 3, "answer": "12 km2"}
+{"stage": "own", "episode": "desk-2#0", "turn": 3, "answer": "12 km2"}
+
+Stages that play one pool have episodes of the same ids: there a line needs its `stage`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,7 @@ class _Call(_Strict):
 
 
 class _Correction(_Strict):
+    stage: str = ""
     episode: str
     turn: int
     thought: str = ""
@@ -43,13 +46,16 @@ class _Correction(_Strict):
         return self
 
 
-def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Callable[[str], Toolset]) -> Iterator[Point]:
+def read_corrections(
+    path: Path, episodes: Iterable[Episode], toolset: Callable[[str], Toolset], stage: str = ""
+) -> Iterator[Point]:
     """Corrections of these episodes as points to go on from; those of other episodes are passed over.
 
     Args:
         path: JSON Lines.
         episodes: what may be corrected.
         toolset: that every call must fit.
+        stage: of the episodes; lines that name another one are passed over.
 
     Raises:
         InputError: the file is missing, or a line is wrong; the message names it.
@@ -60,7 +66,7 @@ def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Callable[
     for number, line in numbered_lines(path):
         where = f"{path}:{number}"
         one = read_correction(line, where)
-        if one.episode not in known:
+        if one.episode not in known or one.stage not in ("", stage):
             continue
         episode = known[one.episode]
         if not 0 <= one.turn < len(episode.turns):
@@ -70,8 +76,31 @@ def read_corrections(path: Path, episodes: Iterable[Episode], toolset: Callable[
         yield Point(episode, one.turn, "person", _action(one, toolset(episode.world), where), label=f"p{number}")
 
 
-def checked_correction(line: bytes, episode: Episode, toolset: Toolset) -> dict[str, Any]:
-    """A correction of one episode that may be kept in a file for `read_corrections`, as its record.
+def homeless_corrections(path: Path, homes: Mapping[str, Sequence[str]]) -> list[str]:
+    """The lines whose episode no stage has, each as `FILE:LINE: EPISODE`.
+
+    Args:
+        path: JSON Lines.
+        homes: the stages that have an episode, by its id.
+
+    Raises:
+        InputError: a line is wrong, or names no stage where several have its episode.
+    """
+    found = []
+    for number, line in numbered_lines(path):
+        where = f"{path}:{number}"
+        one = read_correction(line, where)
+        stages = [name for name in homes.get(one.episode, ()) if one.stage in ("", name)]
+        if len(stages) > 1:
+            both = ", ".join(stages)
+            raise InputError(f"{where}: stages {both} have an episode {one.episode!r}; name one of them as `stage`")
+        if not stages:
+            found.append(f"{where}: {one.episode}")
+    return found
+
+
+def checked_correction(line: bytes, stage: str, episode: Episode, toolset: Toolset) -> dict[str, Any]:
+    """A correction of one episode of a stage that may be kept in a file for `read_corrections`, as its record.
 
     Raises:
         InputError: it is of another episode or turn, or does not fit the tools.
@@ -80,7 +109,7 @@ def checked_correction(line: bytes, episode: Episode, toolset: Toolset) -> dict[
     if one.episode != episode.id or not 0 <= one.turn < len(episode.turns):
         raise InputError(f"correction: episode {episode.id!r} has turns 0 to {len(episode.turns) - 1}, not {one.turn}")
     _action(one, toolset, "correction")
-    return one.model_dump(exclude_defaults=True)
+    return {"stage": stage, **one.model_dump(exclude_defaults=True, exclude={"stage"})}
 
 
 def read_correction(line: bytes, where: str) -> _Correction:

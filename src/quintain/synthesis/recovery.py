@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from quintain.harness.loop import Harness
 from quintain.interface.episode import Episode
@@ -66,6 +66,12 @@ class Recovered:
         if recovered(episode):
             self.right[kind] += 1
             self.kept.append(episode)
+
+    def join(self, other: Recovered, before: str) -> None:
+        """Adds what came of other points, with a text before the ids of the kept."""
+        self.tried += other.tried
+        self.right += other.right
+        self.kept += [replace(one, id=f"{before}{one.id}") for one in other.kept]
 
     def by_kind(self) -> dict[str, dict[str, int]]:
         """Tried and kept, by what had gone wrong."""

@@ -9,16 +9,18 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal
 
 import json_repair
 
+from quintain.interface.dialects import strict_json
 from quintain.interface.episode import Episode
 from quintain.interface.messages import Action, Call, Turn
 from quintain.interface.tools import Tool, Toolset
+from quintain.synthesis.recovery import Point
 
 MalformedKind = Literal[
     "empty",  # nothing was written
@@ -33,9 +35,9 @@ MalformedKind = Literal[
     "too_many_calls",  # more calls than a turn may hold
 ]
 
-_BARE = re.compile(r"([\w.-]+)\s*[({]")
+_BARE = re.compile(r"(?<![\w.-])([\w.-]+)\s*[({]")
 _LINE = re.compile(r"^\s*([\w-]+)\s*[:=]\s*(\S.*?)\s*$")
-_CALLED = re.compile(r"([\w.-]+)\s*(\([^()]*\))")
+_CALLED = re.compile(r"(?<![\w.-])([\w.-]+)\s*(\([^()]*\))")
 
 _NAME_KEYS = ("name", "tool", "function", "tool_name", "action")
 _ARGUMENT_KEYS = ("arguments", "parameters", "args", "input", "kwargs", "action_input")
@@ -86,6 +88,25 @@ def malformed_turns(episode: Episode, toolset: Toolset, most_calls: int | None =
     return found
 
 
+def before_too_many_calls(episodes: Iterable[Episode], malformed: Iterable[Malformed]) -> Iterator[Point]:
+    """Where to go on from instead of the first turn of an episode that holds too many calls, with those it may hold.
+
+    Nothing failed after such a turn: it makes room for its repair.
+
+    Args:
+        episodes: any.
+        malformed: their malformed turns.
+    """
+    first: dict[str, Malformed] = {}
+    for one in malformed:
+        if one.kind == "too_many_calls" and one.repaired:
+            first.setdefault(one.episode, one)
+    for episode in episodes:
+        if episode.id in first:
+            found = first[episode.id]
+            yield Point(episode, found.turn, found.kind, found.repaired, label="m")
+
+
 def _kind(turn: Turn, toolset: Toolset, most_calls: int | None) -> MalformedKind | None:
     if turn.action.error is not None:
         kind = turn.action.error.kind
@@ -133,7 +154,7 @@ def read_calls(text: str, toolset: Toolset) -> Iterator[tuple[str, dict[str, Any
 
 def _from_json(text: str, toolset: Toolset) -> Iterator[tuple[str, dict[str, Any]]]:
     start = min((place for mark in "{[" if (place := text.find(mark)) >= 0), default=-1)
-    value = json_repair.loads(text[start:]) if start >= 0 else None
+    value = _read_json(text[start:]) if start >= 0 else None
     for item in value if isinstance(value, list) else [value]:
         if isinstance(item, dict):
             inner = item.get("function")
@@ -144,17 +165,25 @@ def _from_object(item: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     name = next((item[key] for key in _NAME_KEYS if isinstance(item.get(key), str)), None)
     arguments = next((item[key] for key in _ARGUMENT_KEYS if key in item), None)
     if isinstance(arguments, str):  # JSON within JSON, as some APIs write it
-        arguments = json_repair.loads(arguments)
+        arguments = _read_json(arguments)
     if name is None and len(item) == 1:
         ((name, arguments),) = item.items()
     if name is not None and isinstance(arguments, dict):
         yield name, arguments
 
 
+def _read_json(text: str) -> Any:
+    """What a text means as JSON, however broken; None where it is nested too deep to be told."""
+    try:
+        return json_repair.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
 def _from_named_json(text: str, toolset: Toolset) -> Iterator[tuple[str, dict[str, Any]]]:
     for found in _BARE.finditer(text):
         if text[found.end() - 1] == "{" and _name(found[1], toolset):
-            value = json_repair.loads(text[found.end() - 1 :])
+            value = _read_json(text[found.end() - 1 :])
             first = value[0] if isinstance(value, list) and value else value
             if isinstance(first, dict):
                 yield found[1], first
@@ -171,7 +200,7 @@ def _from_code(text: str, toolset: Toolset) -> Iterator[tuple[str, dict[str, Any
             assert isinstance(call, ast.Call)
             values = [ast.literal_eval(one) for one in call.args]
             named = {one.arg: ast.literal_eval(one.value) for one in call.keywords if one.arg}
-        except (SyntaxError, ValueError):
+        except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):  # all that a literal can do wrong
             continue
         yield found[1], dict(zip(tool.parameters.get("properties", ()), values, strict=False)) | named
 
@@ -194,7 +223,16 @@ def fit(tool: str, arguments: Mapping[str, Any], toolset: Toolset) -> tuple[str,
     if not name:
         return None
     fitted = _fit_arguments(toolset[name], arguments)
-    return (name, fitted) if toolset.check(name, fitted) is None else None
+    return (name, fitted) if _is_json(fitted) and toolset.check(name, fitted) is None else None
+
+
+def _is_json(value: Any) -> bool:
+    """True if every dialect can write the value."""
+    try:
+        strict_json.check(value)
+    except strict_json.JsonError:
+        return False
+    return True
 
 
 def _name(written: str, toolset: Toolset) -> str:

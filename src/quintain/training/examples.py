@@ -11,6 +11,7 @@ from quintain.interface.dialects.history import History, Memory
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
+from quintain.interface.failures import wrong_turns
 from quintain.interface.lesson import Lesson, windows
 from quintain.interface.messages import Action, message
 from quintain.interface.tools import Toolset
@@ -37,8 +38,8 @@ def episode_examples(
     """Examples for behaviour cloning, one per segment, more for a segment longer than `window_turns` turns.
 
     A generated token carries weight 1 in exactly one example, its turn's end token included. Context, closing
-    tokens the agent did not generate and malformed turns carry none. Tokens after the last one with loss are
-    dropped.
+    tokens the agent did not generate and malformed turns carry none, nor do the wrong turns that a continuation begins
+    with. Tokens after the last one with loss are dropped.
 
     A long segment is cut at turn borders into windows that keep the prompt: each holds `window_turns` turns,
     of which only the later half carries loss (all of them in the first window), so that every turn is learnt
@@ -56,7 +57,9 @@ def episode_examples(
         InputError: the episode has no tokens and no dialect and toolset were given.
     """
     examples = []
-    for ids, turns in _records(episode, dialect, toolset, split=True):
+    wrong = wrong_turns(episode) if episode.parent is not None else frozenset()
+    for ids, written in _records(episode, dialect, toolset, split=True):
+        turns = [replace(turn, trained=turn.trained and turn.number not in wrong) for turn in written]
         for window_ids, window in _windows(ids, turns, window_turns):
             example = _example(episode, window_ids, window, source)
             if example is not None:

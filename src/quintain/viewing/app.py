@@ -85,8 +85,8 @@ class Viewer:
 
     def correct(self, key: int, line: bytes) -> dict[str, Any]:
         """Keeps a turn that a person rewrote."""
-        _, episode = self.index.episode(key)
-        record = checked_correction(line, episode, self._workshop.toolset(episode.world))
+        stage, episode = self.index.episode(key)
+        record = checked_correction(line, stage, episode, self._workshop.toolset(episode.world))
         add_correction(self.index.run, record)
         return record
 

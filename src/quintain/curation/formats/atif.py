@@ -17,7 +17,7 @@ from quintain.interface.episode import Episode
 
 VERSION = "ATIF-v1.7"
 _KNOWN = re.compile(r"ATIF-v1\.[0-8]")
-_MARKS = ("error", "format_kind", "fault")
+_MARKS = ("error", "format_kind", "fault", "permanent")
 
 Record = dict[str, Any]
 
@@ -42,7 +42,8 @@ def to_atif(chat: Record, episode: Episode, first_turn: int = 0) -> Record:
             steps.append(_agent_step(one) | _metrics(episode, turn))
             turn += 1
         else:
-            steps.append({"source": one["role"], "message": one["content"]})
+            named = {"extra": {"name": one["name"]}} if one.get("name") else {}
+            steps.append({"source": one["role"], "message": one["content"], **named})
     where = {key: value for key, value in chat.items() if key not in ("messages", "tools")}
     return {
         "schema_version": VERSION,
@@ -111,10 +112,11 @@ def _messages(step: Record, place: int) -> Iterator[Record]:
     source, results = step.get("source"), (step.get("observation") or {}).get("results") or []
     if step.get("is_copied_context"):
         raise Rejected("copied_context", f"step {place + 1}: copied from another trajectory; take that one")
+    extra = step.get("extra") or {}
     if source in ("system", "user"):
         if results:
             raise Rejected("observation", f"step {place + 1}: an observation of the {source}, which calls nothing")
-        yield {"role": source, "content": step.get("message")}
+        yield {"role": source, "content": step.get("message"), "name": extra.get("name")}
         return
     if source != "agent":
         raise Rejected("role", f"step {place + 1}: source {source!r}; known: system, user, agent")
@@ -124,7 +126,8 @@ def _messages(step: Record, place: int) -> Iterator[Record]:
         raise Rejected("subagent", f"step {place + 1}: handed to another agent, whose turns are elsewhere")
     calls = [{"id": one.get("tool_call_id"), "function": _function(one)} for one in step.get("tool_calls") or ()]
     thought = {"reasoning_content": step["reasoning_content"]} if step.get("reasoning_content") else {}
-    yield {"role": "assistant", "content": step.get("message"), **thought, **({"tool_calls": calls} if calls else {})}
+    said = {"role": "assistant", "content": step.get("message"), "weight": extra.get("weight")}
+    yield said | thought | ({"tool_calls": calls} if calls else {})
     for one in results:
         yield _told(one, bool(calls))
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, get_args
 
 from quintain.curation.formats.columns import Origin, Rejected, columns, identity, outcome_of, verdict_of
 from quintain.curation.formats.tools import read_tools, write_tools
 from quintain.interface.episode import Digests, Episode, Usage
-from quintain.interface.errors import FormatError
+from quintain.interface.errors import FormatError, FormatErrorKind, ToolErrorKind
+from quintain.interface.faults import KINDS
 from quintain.interface.lesson import Lesson
 from quintain.interface.messages import FORMAT_CALL_ID, Action, Call, Message, Observation, Turn, message
 from quintain.interface.tools import Toolset
@@ -23,7 +24,13 @@ FORMAT_ERROR = "format_error-"
 """Name of the user message that tells an agent its text could not be understood; the kind follows."""
 SUMMARY = "summary"
 """Name of the user message after a summary, which no user wrote."""
+GO_ON = "Go on from this summary."
+"""Its text."""
 
+_MEDIA = ("image", "images", "audio", "audios", "video", "videos")
+"""Columns in which others keep what a placeholder in the text stands for."""
+_ERRORS = ("format", *get_args(ToolErrorKind))
+_FORMS = get_args(FormatErrorKind)
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _CALL_MARKS = ("<tool_call>", "<function=", "<|tool_call|>")
 
@@ -67,7 +74,7 @@ def _write_turn(turn: Turn) -> list[Record]:
         return [{"role": "assistant", "content": action.text}, told]
     if action.summary is not None:
         thought = {"reasoning_content": action.thought} if action.thought else {}
-        told = {"role": "user", "name": SUMMARY, "content": "Go on from this summary."}
+        told = {"role": "user", "name": SUMMARY, "content": GO_ON}
         return [{"role": "assistant", "content": action.summary, **thought}, told]
     if action.answer is not None:
         thought = {"reasoning_content": action.thought} if action.thought else {}
@@ -84,7 +91,7 @@ def _write_turn(turn: Turn) -> list[Record]:
 
 def _write_observation(one: Observation) -> Record:
     told = {"role": "tool", "tool_call_id": one.call_id, "name": one.tool, "content": one.content}
-    marks = {"error": one.error, "format_kind": one.format_kind, "fault": one.fault}
+    marks = {"error": one.error, "format_kind": one.format_kind, "fault": one.fault, "permanent": one.permanent}
     return told | {key: value for key, value in marks.items() if value}
 
 
@@ -108,8 +115,10 @@ def read_chat(record: Record, origin: Origin) -> tuple[Episode, Toolset]:
     messages = record.get("messages")
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
         raise Rejected("messages", "'messages' must be a list of objects")
-    if record.get("images"):
-        raise Rejected("image", f"{len(record['images'])} images; only text is accepted")
+    media = next((key for key in _MEDIA if record.get(key)), None)
+    if media is not None:
+        reason = "image" if media.startswith("image") else "content"
+        raise Rejected(reason, f"{media!r} beside the messages; only text is accepted")
     reading = _Reading(messages, read_tools(record.get("tools")))
     place = 0
     while place < len(messages):
@@ -162,6 +171,7 @@ def _read_turn(reading: _Reading, place: int) -> int:
     if number and reading.turns[-1].action.answer is not None and number not in reading.said:
         raise Rejected("several_answers", f"message {place}: another answer, and no user message since the last one")
     one = reading.messages[place]
+    _check_assistant(one, place)
     end = place + 1
     while end < len(reading.messages) and reading.messages[end].get("role") == "tool":
         end += 1
@@ -178,18 +188,32 @@ def _read_turn(reading: _Reading, place: int) -> int:
     if str(told.get("name") or "").startswith(FORMAT_ERROR):
         reading.turns.append(_malformed(text, told, end))
         return end + 1
-    if told.get("name") == SUMMARY:
-        reading.turns.append(Turn(Action(thought=_reasoning(one), summary=text)))
+    if told.get("name") == SUMMARY and told.get("content") == GO_ON:
+        reading.turns.append(Turn(Action(thought=_reasoning(one, place), summary=text)))
         return end + 1
     if any(mark in text for mark in _CALL_MARKS):
         raise Rejected("call_in_text", f"message {place}: a call inside the text; it belongs into 'tool_calls'")
-    reading.turns.append(Turn(Action(thought=_reasoning(one), answer=text)))
+    reading.turns.append(Turn(Action(thought=_reasoning(one, place), answer=text)))
     return end
+
+
+def _check_assistant(one: Record, place: int) -> None:
+    """Refuses what would be lost without a word."""
+    if one.get("function_call"):
+        raise Rejected("call", f"message {place}: 'function_call' is an old form; a call belongs into 'tool_calls'")
+    if one.get("weight") not in (None, 1):
+        raise Rejected(
+            "weight",
+            f"message {place}: weight {one['weight']!r} can't be kept, as curation chooses what carries loss; "
+            "import the episodes themselves, or drop 'weight' to let every turn be chosen",
+        )
 
 
 def _malformed(text: str, told: Record, place: int) -> Turn:
     content = _content(told, place)
     kind = told["name"].removeprefix(FORMAT_ERROR)
+    if kind not in _FORMS:
+        raise Rejected("mark", f"message {place}: {kind!r} is no kind of format error; known: {', '.join(_FORMS)}")
     error = FormatError(kind, content.removeprefix(f"Format error ({kind}): "))
     seen = Observation(FORMAT_CALL_ID, "", content, error="format", format_kind=kind)
     return Turn(Action(error=error, text=text), (seen,))
@@ -218,15 +242,21 @@ def _call(written: Any, place: int, running: str, toolset: Toolset) -> Call:
     function = written.get("function", written) if isinstance(written, dict) else None
     if not isinstance(function, dict) or not isinstance(function.get("name"), str):
         raise Rejected("call", f"message {place}: a call needs a name and arguments, found {written!r:.80}")
-    name, arguments = function["name"], function.get("arguments")
-    if isinstance(arguments, str):
-        try:
-            arguments = json.loads(arguments or "{}")
-        except ValueError as error:
-            raise Rejected("call", f"message {place}: arguments of {name} are no JSON: {error}") from None
-    if not isinstance(arguments, dict | None):
+    name = function["name"]
+    arguments = _arguments(name, function.get("arguments"), place)
+    return Call(str(written.get("id") or running), name, _without_filling(name, arguments, toolset))
+
+
+def _arguments(name: str, written: Any, place: int) -> Record:
+    """The arguments of a call, an object or the text of one, without what JSON has no form for."""
+    try:
+        found = json.loads(written or "{}") if isinstance(written, str) else written
+        json.dumps(found, ensure_ascii=False, allow_nan=False).encode()
+    except (ValueError, RecursionError) as error:
+        raise Rejected("call", f"message {place}: arguments of {name} are no JSON: {error}") from None
+    if not isinstance(found, dict | None):
         raise Rejected("call", f"message {place}: arguments of {name} must be an object")
-    return Call(str(written.get("id") or running), name, _without_filling(name, arguments or {}, toolset))
+    return found or {}
 
 
 def _without_filling(name: str, arguments: Record, toolset: Toolset) -> Record:
@@ -244,9 +274,15 @@ def _observations(
     if len(results) != len(calls):
         reason = "missing_result" if len(results) < len(calls) else "orphan_result"
         raise Rejected(reason, f"message {place}: {len(calls)} calls, {len(results)} results")
-    ids = [one.get("tool_call_id") for one in results]
+    ids = [None if (identity := one.get("tool_call_id")) is None else str(identity) for one in results]
     if all(identity is None for identity in ids):
         pairs = list(zip(calls, results, strict=True))
+        if any(result.get("name") not in (None, "", call.tool) for call, result in pairs):
+            names = ", ".join(str(one.get("name")) for one in results)
+            raise Rejected(
+                "orphan_result",
+                f"message {place}: results of {names}, calls of {', '.join(one.tool for one in calls)}, and no ids",
+            )
     else:
         by_id = dict(zip(ids, results, strict=True))
         if set(by_id) != {call.id for call in calls}:
@@ -260,23 +296,36 @@ def _observations(
 
 def _observation(call: Call, result: Record, place: int, toolset: Toolset) -> Observation:
     """A result with its marks; a call that does not fit its tool's schema is marked, so that it never carries loss."""
-    error: Any = result.get("error") or ""
-    kind: Any = result.get("format_kind") or ""
+    error, kind, fault = _marks(result, place)
     wrong = toolset.check(call.tool, call.arguments) if len(toolset) and not error else None
     if wrong is not None:
         error, kind = "format", wrong.kind
-    content = _content(result, place)
-    return Observation(call.id, call.tool, content, error=error, format_kind=kind, fault=result.get("fault") or "")
+    content, permanent = _content(result, place), bool(fault and result.get("permanent"))
+    return Observation(call.id, call.tool, content, error=error, format_kind=kind, fault=fault, permanent=permanent)
+
+
+def _marks(result: Record, place: int) -> tuple[Any, Any, Any]:
+    """Error, kind of format error and injected fault; an error that others tell in their own words is an exception."""
+    error, kind, fault = (result.get(key) or "" for key in ("error", "format_kind", "fault"))
+    if error is True or (isinstance(error, str) and error and error not in _ERRORS):
+        error = "exception"
+    for mark, known in ((error, _ERRORS), (kind, _FORMS), (fault, KINDS)):
+        if mark not in ("", *known):
+            raise Rejected("mark", f"message {place}: a result marked {mark!r}; known: {', '.join(known)}")
+    return error, kind, fault
 
 
 def _thought(one: Record, place: int) -> str:
     """Reasoning and the text beside calls; one of the two is usual."""
     text = "" if one.get("content") is None else _content(one, place)
-    return "\n\n".join(filter(None, (_reasoning(one), text)))
+    return "\n\n".join(filter(None, (_reasoning(one, place), text)))
 
 
-def _reasoning(one: Record) -> str:
-    return next((one[key] for key in _REASONING if isinstance(one.get(key), str)), "")
+def _reasoning(one: Record, place: int) -> str:
+    found = next((one[key] for key in _REASONING if one.get(key)), "")
+    if not isinstance(found, str):
+        raise Rejected("content", f"message {place}: reasoning must be text, found {type(found).__name__}")
+    return found
 
 
 def _content(one: Record, place: int) -> str:

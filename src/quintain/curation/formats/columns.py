@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from quintain.interface.episode import Episode, Outcome, Verdict
+from quintain.interface.errors import LimitKind
 
 _LIMIT = re.compile(r"limit\((\w+)\)")
 _KINDS = ("answered", "declined", "agent_error", "infra_error")
@@ -22,6 +23,7 @@ class Rejected(Exception):
     """
 
     def __init__(self, reason: str, detail: str) -> None:
+        detail = detail.encode("utf-8", "replace").decode()  # it quotes what may be no text
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
@@ -81,13 +83,23 @@ def identity(record: dict[str, Any], origin: Origin, prompt: str) -> dict[str, A
 
 
 def verdict_of(record: dict[str, Any], origin: Origin) -> Verdict | None:
-    """The verdict a record states, or the one its origin assumes."""
+    """The verdict a record states, or the one its origin assumes; an infra error has none.
+
+    Raises:
+        Rejected: a column has the wrong type, or a value it can't have.
+    """
     success = record.get("success")
+    if record.get("outcome") == "infra_error":
+        if success is not None:
+            raise Rejected("column", f"'success' is {success!r}, and an infra error has no verdict")
+        return None
     if success is None:
         return None if origin.success is None else Verdict(origin.success)
     score = record.get("score")
     if not isinstance(success, bool) or isinstance(score, bool) or not isinstance(score, int | float | None):
         raise Rejected("column", f"'success' must be true or false and 'score' a number, found {success!r}, {score!r}")
+    if score is not None and not 0 <= score <= 1:  # also what is no number
+        raise Rejected("column", f"'score' must be from 0 to 1, found {score!r}")
     return Verdict(success, score)
 
 
@@ -95,10 +107,11 @@ def outcome_of(record: dict[str, Any], answered: bool, declines: bool) -> Outcom
     """The outcome a record states, or the one its last turn shows."""
     stated = _text(record, "outcome")
     limit = _LIMIT.fullmatch(stated)
-    if limit:
+    if limit and limit[1] in get_args(LimitKind):
         return Outcome("limit", limit[1])  # type: ignore[arg-type]
     if stated and stated not in _KINDS:
-        raise Rejected("column", f"'outcome' must be one of {', '.join(_KINDS)} or limit(KIND), found {stated!r}")
+        limits = "|".join(get_args(LimitKind))
+        raise Rejected("column", f"'outcome' must be one of {', '.join(_KINDS)}, limit({limits}), found {stated!r}")
     if stated:
         return Outcome(stated)  # type: ignore[arg-type]
     if not answered:
@@ -108,6 +121,6 @@ def outcome_of(record: dict[str, Any], answered: bool, declines: bool) -> Outcom
 
 def _text(record: dict[str, Any], key: str) -> str:
     value = record.get(key)
-    if value is not None and not isinstance(value, str | int):
+    if isinstance(value, bool) or not isinstance(value, str | int | None):
         raise Rejected("column", f"{key!r} must be text, found {value!r}")
     return "" if value is None else str(value)

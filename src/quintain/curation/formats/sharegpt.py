@@ -56,6 +56,8 @@ def _write(one: Record) -> Record:
         if one.get("name"):
             raise Rejected("malformed", "a turn that could not be understood has no form here")
         return {"from": "human" if one["role"] == "user" else one["role"], "value": one["content"]}
+    if one.get("weight") == 0:
+        raise Rejected("masked", "a turn that carries no loss has no form here")
     thought = one["content"] if one.get("tool_calls") else one.get("reasoning_content", "")
     text = "" if one.get("tool_calls") else one["content"]
     if "</think>" in thought or text.startswith("<think>"):

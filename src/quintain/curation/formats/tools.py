@@ -57,4 +57,7 @@ def _tool(one: Any) -> Tool:
     parameters = found.get("parameters") or {"type": "object", "properties": {}}
     if not isinstance(parameters, dict):
         raise Rejected("tools", f"{found['name']}: 'parameters' must be an object, found {type(parameters).__name__}")
-    return Tool(found["name"], found.get("description") or "", parameters)
+    description = found.get("description") or ""
+    if not isinstance(description, str):
+        raise Rejected("tools", f"{found['name']}: 'description' must be text, found {type(description).__name__}")
+    return Tool(found["name"], description, parameters)
