@@ -42,7 +42,7 @@ def lessons_of(
     ends_in_answer = episode.turns[-1].action.answer is not None
     if mask == "verdict_suffix" and not ends_in_answer:
         return []
-    unlearnt = _malformed(episode, most_calls) | (wrong_turns(episode) if mask == "wrong_turns" else set())
+    unlearnt = _malformed(episode, most_calls) | (wrong_turns(episode) if mask == "wrong_turns" else frozenset())
     found = []
     for turns in _segments(episode):
         for first, last, learnt_from in windows(len(turns), window_turns):

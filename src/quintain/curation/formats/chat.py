@@ -274,7 +274,7 @@ def _observations(
     if len(results) != len(calls):
         reason = "missing_result" if len(results) < len(calls) else "orphan_result"
         raise Rejected(reason, f"message {place}: {len(calls)} calls, {len(results)} results")
-    ids = [None if (identity := one.get("tool_call_id")) is None else str(identity) for one in results]
+    ids = [None if one.get("tool_call_id") is None else str(one["tool_call_id"]) for one in results]
     if all(identity is None for identity in ids):
         pairs = list(zip(calls, results, strict=True))
         if any(result.get("name") not in (None, "", call.tool) for call, result in pairs):
