@@ -61,7 +61,7 @@ def serve(respond: Respond) -> Iterator[Loopback]:
         def log_message(self, *_: Any) -> None:
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server = _Server(("127.0.0.1", 0), Handler)
     seen = Loopback(f"http://127.0.0.1:{server.server_port}/v1")
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
     try:
@@ -69,6 +69,10 @@ def serve(respond: Respond) -> Iterator[Loopback]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256  # a burst of clients beyond the queue's five is reset where the machine is busy
 
 
 def completion(request: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:
