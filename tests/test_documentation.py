@@ -252,12 +252,26 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
 def test_the_page_on_recovery_quotes_the_study_as_measured():
     page = (DOCS / "concepts" / "recovery.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "benchmarks" / "results" / "study_recovery.json").read_text(encoding="utf-8"))
-    clean, mix = result["settings"]["clean"], result["settings"]["mix"]
-    pairs = [(clean["pass1"], mix["pass1"]), (clean["spared"], mix["spared"])]
-    pairs += [(clean["struck"][key], mix["struck"][key]) for key in ("recovery", "repeat")]
-    for pair in pairs:
-        cells = " | ".join(f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" for one in pair)
+    clean, mix = result["rows"]
+    for measure in ("pass1", "recovery", "repeat"):
+        cells = [quoted(one["estimates"][measure]) for one in (clean, mix)]
+        if measure == "recovery":
+            for place, one in enumerate((clean, mix)):
+                cells[place] += ", seeds " + ", ".join(f"{value:.3f}" for value in one["by_seed"][measure])
+        assert f"| {' | '.join(cells)} |" in page
+    for measure in ("pass1", "recovery"):
+        found = mix["differences"][measure]
+        low, value, high = (found["estimate"][key] for key in ("low", "value", "high"))
+        assert f"{value:+.3f} [{low:+.3f}, {high:+.3f}] (p {found['p_value']:.2f})" in page
+    fifth, own = result["variants"]
+    for one in (result["seeds"]["clean"]["1"], result["seeds"]["mix"]["1"], own):
+        cells = f"{one['pass1']['value']:.3f} | {quoted(one['struck']['recovery'])} | {quoted(one['repeat'])}"
         assert f"| {cells} |" in page
+    assert f"(repeats {fifth['repeat']['value']:.3f})" in page
+
+
+def quoted(estimate: dict[str, float]) -> str:
+    return f"{estimate['value']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"
 
 
 def test_the_page_on_bfcl_quotes_the_benchmark_as_measured():
