@@ -213,7 +213,7 @@ def test_the_readme_quotes_ones_own_documents_as_measured(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     result = json.loads((ROOT / "benchmarks" / "results" / "own_documents.json").read_text(encoding="utf-8"))
     for one in result["pass1"].values():
-        assert f"{one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}]" in text
+        assert quoted(one) in text
     assert f" {result['minutes']:.0f} " in text
 
 
@@ -244,7 +244,7 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
         one = row["estimates"]["pass1"]
         seeds = ", ".join(f"{value:.3f}" for value in row["by_seed"]["pass1"])
         differences = " | ".join(paired.get(row["group"], ["", ""])).replace(" |  ", " | ")
-        assert f"| {one['value']:.3f} [{one['low']:.3f}, {one['high']:.3f}] | {seeds} | {differences}".rstrip() in page
+        assert f"| {quoted(one)} | {seeds} | {differences}".rstrip() in page
         assert f"{one['value']:.3f}" in readme
     assert paired["fas_has"][0] in readme
 
