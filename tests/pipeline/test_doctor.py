@@ -110,6 +110,16 @@ def test_both_contexts_of_the_published_recipe_have_positions():
         contexts(recipe, 16384)
 
 
+def test_a_second_yarn_counts_from_the_positions_before_the_first(tmp_path):
+    text = (recipes_folder() / "agentfounder-30b.toml").read_text(encoding="utf-8")
+    short = "\ncontext = 32768\n"
+    assert text.count(short) == 1
+    text = text.replace(short, "\ncontext = 32768\nrope = { yarn = 4.0 }\n")
+    (tmp_path / "twice.toml").write_text(text)
+    with pytest.raises(InputError, match="context 131072 tokens > 8192 positions x yarn = 4; set yarn = 16"):
+        contexts(load_recipe(tmp_path / "twice.toml"), 8192)
+
+
 def test_a_sealed_pool_stays_shut(recipe_file):
     home = recipe_file.parent
     where = ["--out", str(home / "eval.sealed"), "--key", str(home / "eval.key")]

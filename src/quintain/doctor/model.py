@@ -166,15 +166,18 @@ def contexts(recipe: Recipe, positions: int) -> Finding:
     Raises:
         InputError: a context is longer than what the model has by then.
     """
-    known = {"base": positions}
+    known: dict[str, tuple[int, int | None]] = {"base": (positions, None)}
     found: list[str] = []
     for stage in recipe.stages:
         if not isinstance(stage, CPTStage | SFTStage | GRPOStage):
             continue
-        room = known[stage.name] = known[stage.start]
+        room, unscaled = known[stage.start]  # YaRN counts from the positions before the first scaling
         if isinstance(stage, CPTStage):
-            known[stage.name] = stage.train.positions(room, room)
-            found.append(f"{stage.name} {stage.train.context} of {known[stage.name]}")
+            rope, original = stage.train.rope, unscaled or room
+            room = stage.train.positions(room, original)
+            unscaled = original if rope is not None and rope.yarn is not None else unscaled
+            found.append(f"{stage.name} {stage.train.context} of {room}")
+        known[stage.name] = room, unscaled
     return Finding("ok", f"{', '.join(found)} positions")
 
 
