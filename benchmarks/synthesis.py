@@ -3,8 +3,9 @@
     python benchmarks/synthesis.py [--out FILE] [--largest N]
 
 1. A simulated teacher replies after 1 second, with 256 requests in flight. It writes what the offline teacher writes,
-   so that everything around it is real: memory, prompts, judging, files. Busy is the share of the teacher's 256 places
-   that were taken, from its first request to the last moment at which there was work for all of them.
+   so that everything around it is real: memory, prompts, judging, files. First it lives in this process, then its
+   replies come from a server in another one, over HTTP. Busy is the share of the teacher's 256 places that were
+   taken, from its first request to the last moment at which there was work for all of them.
 2. The entity memory is filled with 10,000, 100,000 and 1,000,000 statements in a process each; what counts is the
    largest resident size after the imports.
 """
@@ -20,94 +21,104 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing, nullcontext
 from pathlib import Path
 from typing import Any
 
 from support.results import write_result
+from support.slow_teacher import IN_FLIGHT, Places
 
+from quintain.endpoint.config import EndpointConfig
 from quintain.endpoint.structured import Reply
 from quintain.interface.sample import SampleWriter
-from quintain.synthesis.config import FASConfig
+from quintain.pipeline.fas import CACHE, MEMORY, teacher_of
+from quintain.synthesis.config import FASConfig, TeacherConfig
 from quintain.synthesis.documents import Document
 from quintain.synthesis.fas import FirstOrder, draw
 from quintain.synthesis.memory import Memory, build
 from quintain.synthesis.offline.teacher import OfflineTeacher
-from quintain.synthesis.teacher import Prompts, Request
+from quintain.synthesis.teacher import Prompts, Request, Teacher
 from quintain.worlds.desk import Desk
 
-IN_FLIGHT = 256
 SECONDS = 1.0
 MEMORIES = 700
 TARGET = 0.95
+TEACHER = {"in_flight": IN_FLIGHT, "teacher_seconds": SECONDS, "target": TARGET}
+SLOW_TEACHER = Path(__file__).parent / "support" / "slow_teacher.py"
 SIZES = (10_000, 100_000, 1_000_000)
 STATEMENTS = 10
 """Statements of one entity."""
 
 
 class Simulated:
-    """A teacher that takes its time: renders the prompt as a real one has to, sleeps, replies as the offline one."""
+    """A teacher that takes its time: renders the prompt as a real one has to, sleeps, replies as the offline one.
+
+    Attributes:
+        places: how busy it was.
+        written: its replies by prompt.
+    """
 
     def __init__(self) -> None:
         self._teacher = OfflineTeacher()
         self._prompts = Prompts()
-        self.now = 0
-        self.area = 0.0
-        self.last = self.began = time.perf_counter()
-        self.asked = 0
-        self.full_until = self.began
-        self.full_area = 0.0
-
-    def _step(self, change: int) -> None:
-        moment = time.perf_counter()
-        self.area += self.now * (moment - self.last)
-        self.last = moment
-        self.now += change
-        if self.now == IN_FLIGHT:
-            self.full_until, self.full_area = moment, self.area
+        self.places = Places()
+        self.written: dict[str, str] = {}
 
     async def ask(self, request: Request) -> Reply:
-        self._prompts.render(request)
-        self.asked += 1
-        if self.asked == 1:
-            self.began = self.last = time.perf_counter()
-        self._step(1)
+        prompt = self._prompts.render(request)
+        self.places.take()
         await asyncio.sleep(SECONDS)
-        self._step(-1)
-        return await self._teacher.ask(request)
+        self.places.free()
+        reply = await self._teacher.ask(request)
+        self.written[prompt] = reply.value.model_dump_json() if reply.value else "{}"
+        return reply
 
 
 def throughput() -> dict[str, Any]:
-    """Synthesis with the simulated teacher."""
-    documents = (Document(title, text, "desk") for title, text in Desk.corpus("train", ("en", "zh")))
-    teacher = Simulated()
+    """Synthesis with a teacher in this process, and with its replies behind HTTP."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        build(folder / MEMORY, (Document(*one, "desk") for one in Desk.corpus("train", ("en", "zh"))), Counter())
+        teacher = Simulated()
+        inside = synthesise(folder, nullcontext(teacher)) | teacher.places.figures()
+        (folder / "replies.json").write_text(json.dumps(teacher.written), encoding="utf-8")
+        return {"in_process": inside, "behind_http": behind_http(folder)}
+
+
+def synthesise(folder: Path, opened: AbstractAsyncContextManager[Teacher]) -> dict[str, float]:
+    """Samples that come of it, and seconds of CPU, those of a teacher in this process included."""
     config = FASConfig(memories=MEMORIES, chinese=0.4)
-    with tempfile.TemporaryDirectory() as folder:
-        build(Path(folder) / "memory.sqlite", documents, Counter())
 
-        async def work() -> int:
+    async def work() -> int:
+        async with opened as teacher:
             maker = FirstOrder(teacher, teacher, Desk().toolset(), config)
-            with closing(Memory(Path(folder) / "memory.sqlite")) as memory:
-                with SampleWriter(Path(folder) / "samples.jsonl") as writer:
-                    async for made in maker.run(draw(memory, config, Counter()), IN_FLIGHT):
-                        for sample in made.kept:
-                            writer.add(sample)
-                return writer.count
+            with closing(Memory(folder / MEMORY)) as memory, SampleWriter(folder / "samples.jsonl") as writer:
+                async for made in maker.run(draw(memory, config, Counter()), IN_FLIGHT):
+                    for sample in made.kept:
+                        writer.add(sample)
+        return writer.count
 
-        before = time.process_time()
-        samples = asyncio.run(work())
-        cpu = time.process_time() - before  # the offline teacher's own writing is part of it
-    wall = teacher.full_until - teacher.began
-    return {
-        "in_flight": IN_FLIGHT,
-        "teacher_seconds": SECONDS,
-        "requests": teacher.asked,
-        "samples": samples,
-        "seconds_until_the_last_full_moment": wall,
-        "busy": teacher.full_area / (wall * IN_FLIGHT),
-        "busy_with_the_tail": teacher.area / ((teacher.last - teacher.began) * IN_FLIGHT),
-        "cpu_ms_per_request": 1000 * cpu / teacher.asked,
-    }
+    before = time.process_time()
+    samples = asyncio.run(work())
+    return {"samples": samples, "cpu_seconds": time.process_time() - before}
+
+
+def behind_http(folder: Path) -> dict[str, float]:
+    """The same by the way a recipe's endpoint takes: client, retries, a cache on disk."""
+    server = subprocess.Popen(
+        [sys.executable, SLOW_TEACHER, folder / "replies.json", str(SECONDS)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdin is not None
+    assert server.stdout is not None
+    with server:
+        endpoint = EndpointConfig(model="simulated", url=f"http://127.0.0.1:{server.stdout.readline().strip()}/v1")
+        config = TeacherConfig(endpoint=endpoint, concurrency=IN_FLIGHT)
+        found = synthesise(folder, teacher_of(config, folder, folder / CACHE, 0))
+        server.stdin.close()
+        return found | json.loads(server.stdout.read())
 
 
 def made_up(statements: int) -> Iterator[Document]:
@@ -156,7 +167,12 @@ def main() -> None:
         print(json.dumps(fill(options.fill)))
         return
     found = throughput()
-    print(f"teacher busy {found['busy']:.3f} (target {TARGET}), {found['cpu_ms_per_request']:.2f} ms of CPU a request")
+    for way, one in found.items():
+        one["cpu_ms_per_request"] = 1000 * one["cpu_seconds"] / one["requests"]
+        print(
+            f"teacher {way.replace('_', ' ')}: busy {one['busy']:.3f} (target {TARGET}), "
+            f"{one['cpu_ms_per_request']:.2f} ms of CPU a request"
+        )
     rows = []
     for size in (size for size in SIZES if size <= options.largest):
         done = subprocess.run(
@@ -169,7 +185,7 @@ def main() -> None:
             f"{row['statements_per_second']:,.0f} statements/s, {row['excerpts_per_second']:,.0f} excerpts/s"
         )
     if options.out is not None:
-        write_result(options.out, {"teacher": found | {"target": TARGET}, "memory": rows})
+        write_result(options.out, {"teacher": found | TEACHER, "memory": rows})
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -73,7 +74,7 @@ class StructuredEndpoint:
         structured: Structured,
         cache: ReplyCache | None = None,
     ) -> None:
-        self._endpoint = Endpoint(config)
+        self._endpoint = Endpoint(config, many=True)
         self._temperature = temperature
         self._max_tokens = max_tokens
         self._structured = structured
@@ -123,7 +124,7 @@ class StructuredEndpoint:
     async def _complete(self, prompt: str, shape: type[Shape], name: str) -> Completion:
         options: dict[str, Any] = {}
         if self._structured == "schema":
-            schema = {"name": name, "schema": shape.model_json_schema()}
+            schema = {"name": name, "schema": _schema(shape)}
             options["response_format"] = {"type": "json_schema", "json_schema": schema}
         elif self._structured == "object":
             options["response_format"] = {"type": "json_object"}
@@ -148,6 +149,12 @@ def _reply(shape: type[Shape], stored: Stored, price: float, cached: bool) -> Re
     return Reply(value, stored.problem, stored.prompt_tokens, stored.completion_tokens, price, cached)
 
 
+@functools.cache
+def _schema(shape: type[Shape]) -> dict[str, Any]:
+    """The shape's schema; writing it takes longer than reading a reply."""
+    return shape.model_json_schema()
+
+
 def parse(text: str, shape: type[Shape]) -> Shape | None:
     """The first JSON object in a text, whatever stands around it, as a shape; None if there is none that fits."""
     start = text.find("{")
@@ -156,7 +163,7 @@ def parse(text: str, shape: type[Shape]) -> Shape | None:
     try:
         found, _ = json.JSONDecoder().raw_decode(text[start:])
         # what only the offline teacher knows is no part of the schema, and is not believed from elsewhere
-        public = shape.model_json_schema()["properties"]
+        public = _schema(shape)["properties"]
         return shape.model_validate({name: value for name, value in found.items() if name in public})
     except (ValueError, RecursionError, ValidationError):
         return None
