@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import enum
+import re
 from typing import Annotated, Any, Literal
 
 import pytest
@@ -218,6 +219,21 @@ def test_a_type_without_a_schema_is_refused_in_one_line() -> None:
         def bad(x: object.__class__) -> Toolset: ...
 
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("target", ["#/$defs/Place", "http://127.0.0.1:9/place.json", "place.json"])
+def test_a_reference_that_leads_nowhere_is_refused_before_any_call(target: str) -> None:
+    schema = {"type": "object", "properties": {"at": {"anyOf": [{"type": "null"}, {"$ref": target}]}}}
+    with pytest.raises(InputError, match=re.escape(f"tool 'go': $ref {target!r} leads nowhere in its schema")):
+        Tool("go", "", schema)
+
+
+def test_references_within_a_schema_are_followed_and_values_are_no_references() -> None:
+    place = {"type": "object", "properties": {"name": {"type": "string"}, "in": {"$ref": "#/$defs/Place"}}}
+    at = {"$ref": "#/$defs/Place", "default": {"$ref": "#/nowhere"}}
+    go = Tool("go", "", {"type": "object", "properties": {"at": at}, "$defs": {"Place": place}})
+    assert go.check_arguments({"at": {"name": "Ulm", "in": {"name": "Germany"}}}) is None
+    assert "at.in.name: 1 is not of type 'string'" in str(go.check_arguments({"at": {"in": {"name": 1}}}))
 
 
 def test_two_tools_of_one_name_and_broken_schemas_are_refused() -> None:

@@ -19,6 +19,9 @@ import docstring_parser
 import jsonschema
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError, PydanticUserError
+from referencing import Registry
+from referencing.exceptions import Unresolvable
+from referencing.jsonschema import DRAFT202012
 
 from quintain.interface.canonical import digest
 from quintain.interface.errors import FormatError, InputError
@@ -30,6 +33,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _Validator = jsonschema.Draft202012Validator
 
+_VALUES = frozenset({"const", "default", "enum", "examples"})
+"""Keywords of a schema that hold JSON and no schema."""
+
 
 def _compile(name: str, schema: dict[str, Any]) -> _Validator:
     try:
@@ -38,13 +44,34 @@ def _compile(name: str, schema: dict[str, Any]) -> _Validator:
         raise InputError(f"tool {name!r}: not a JSON Schema: {error.message}") from None
     except TypeError as error:
         raise InputError(f"tool {name!r}: its schema is no JSON: {error}") from None
+    except Unresolvable as error:
+        raise InputError(f"tool {name!r}: $ref {error.ref!r} leads nowhere in its schema") from None
 
 
 @lru_cache(maxsize=1024)  # checking a schema takes milliseconds, and tools that come with tasks come again and again
 def _compiled(text: str) -> _Validator:
     schema = json.loads(text)
     _Validator.check_schema(schema)
-    return _Validator(schema)
+    registry: Registry[Any] = Registry().with_resource("", DRAFT202012.create_resource(schema))
+    for reference in _references(schema):
+        try:
+            registry.resolver().lookup(reference)
+        except Unresolvable:
+            raise Unresolvable(ref=reference) from None  # whole: a pointer's error names only a part
+    return _Validator(schema, registry=registry)  # a registry of its own never asks the network
+
+
+def _references(schema: Any) -> Iterator[str]:
+    """Every `$ref` of a schema, but for those inside of values and of parts with a base address of their own."""
+    if isinstance(schema, list):
+        for one in schema:
+            yield from _references(one)
+    elif isinstance(schema, dict) and "$id" not in schema:
+        for key, one in schema.items():
+            if key == "$ref" and isinstance(one, str):
+                yield one
+            elif key not in _VALUES:
+                yield from _references(one)
 
 
 class ResultError(Exception):
