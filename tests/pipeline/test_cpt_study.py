@@ -45,7 +45,7 @@ kind = "sft"
 name = "sft"
 data = ["demos", "fas"]
 start = "cpt"
-train = { learning_rate = 1e-3, batch_trajectories = 4, chat_tokens = 400, tokens = 900 }
+train = { learning_rate = 1e-3, batch_trajectories = 4, chat_tokens = 400, tokens = 900, conflict = 3 }
 
 [[stages]]
 kind = "eval"
@@ -79,7 +79,9 @@ def test_bases_learn_from_equal_tokens_and_are_set_side_by_side(small, tmp_path,
     assert 1200 <= cells["fas_has"]["cpt_tokens"] < 1200 + 2 * 1024
     for one in cells.values():
         assert one["loss"]["least"] <= one["loss"]["last_mean"]
-        assert -1 <= one["gradient_cosine"]["before"] <= 1
+        steps = [moment["step"] for moment in one["gradient_cosine"]]
+        assert steps == [0, -(-len(one["losses"]) // 2), len(one["losses"])]
+        assert all(-1 <= moment["cosine"] <= 1 for moment in one["gradient_cosine"])
         assert 0 <= one["pass1"] <= one["pass_at_k"] <= 1
         assert one["k"] == 2
     assert record["lines"] == ["No fit: a fit of score against tokens needs 5 different amounts of tokens, found 2."]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 import torch
 from training_models import example, tiny
 
-from quintain.training.conflict import gradient_cosine
+from quintain.training.conflict import ConflictLog, gradient_cosine, read_conflict
 
 
 def plain_gradient(model, ids, places) -> torch.Tensor:
@@ -38,3 +40,26 @@ def test_the_weights_stay_as_they_are():
     gradient_cosine(model, [example([5, 6, 7, 8, 9], [0, 1, 0, 0, 1])], 100)
     assert all(torch.equal(one, two) for one, two in zip(model.parameters(), tiny().parameters(), strict=True))
     assert all(one.grad is None for one in model.parameters())
+
+
+def moments(folder, times, steps, first=0):
+    folder.mkdir(exist_ok=True)
+    log = ConflictLog(folder, tiny(), [example([5, 6, 7, 8, 9], [0, 1, 0, 0, 1])], times, 100)
+    for step in range(first, steps + 1):
+        log.measure(step, step / steps)
+    return [one["step"] for one in read_conflict(folder)]
+
+
+def test_moments_are_spread_over_the_run_with_both_ends(tmp_path):
+    assert moments(tmp_path / "a", 4, 9) == [0, 3, 6, 9]
+    assert moments(tmp_path / "b", 3, 5) == [0, 3, 5]
+    assert moments(tmp_path / "c", 1, 5) == [0]
+    assert moments(tmp_path / "d", 2, 1) == [0, 1]
+
+
+def test_a_resumed_run_keeps_what_was_measured_and_measures_again_what_it_learns_again(tmp_path):
+    moments(tmp_path, 4, 9)
+    kept = read_conflict(tmp_path)
+    (tmp_path / "conflict.json").write_text(json.dumps([*kept[:2], {"step": 6, "cosine": 9.0}]))
+    assert moments(tmp_path, 4, 9, first=5) == [0, 3, 6, 9]
+    assert read_conflict(tmp_path) == kept

@@ -6,7 +6,6 @@ control learns from as many tokens of general text, every base has several seeds
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +17,6 @@ from quintain.evaluation.intervals import Difference, paired_difference
 from quintain.evaluation.scaling import fit_scaling
 from quintain.interface.episode import Episode
 from quintain.interface.errors import InputError
-from quintain.interface.example import Example
 from quintain.pipeline.run import read_manifest, write_json
 from quintain.pipeline.stages import read_metrics, stage_episodes
 from quintain.pipeline.workshop import Workshop
@@ -29,11 +27,6 @@ if TYPE_CHECKING:
 
 LAST = 100
 """Steps at the end of fine-tuning whose mean loss is compared: a single step is one batch's luck."""
-
-EXAMPLES = 32
-"""Episodes the conflict of gradients is measured on."""
-
-CONFLICT = "conflict.json"
 
 Measured = Sequence[tuple["Cell", dict[str, Any]]]
 """Cells and what was found of each."""
@@ -179,6 +172,8 @@ def control_of(group: str, control: str = "original") -> str:
 
 
 def _cell(workshop: Workshop, cell: Cell) -> dict[str, Any]:
+    from quintain.training.conflict import read_conflict
+
     stages: dict[str, Any] = {
         stage.kind: stage for stage in workshop.recipe.stages if stage.name.endswith(f"-{cell.name}")
     }
@@ -192,38 +187,8 @@ def _cell(workshop: Workshop, cell: Cell) -> dict[str, Any]:
         "pass1": mean(avg_at_k(trials)),
         "k": most,
         "pass_at_k": mean(pass_at_k(trials, most)),
-        "gradient_cosine": _conflict(workshop, stages["sft"]),
+        "gradient_cosine": read_conflict(workshop.folder / stages["sft"].name),
     }
-
-
-def _conflict(workshop: Workshop, sft: Any) -> dict[str, float | None]:
-    """Cosine between the gradients of acting and answering, before fine-tuning and after; kept beside the model."""
-    path = workshop.folder / sft.name / CONFLICT
-    if not path.is_file():
-        from quintain.training.conflict import gradient_cosine
-
-        found = {}
-        for when, name in (("before", sft.start), ("after", sft.name)):
-            policy = workshop.take_policy(name)
-            examples = _examples(workshop, sft, policy.dialect)
-            longest = max(len(example.ids) for example in examples)
-            found[when] = gradient_cosine(policy.model, examples, max(sft.train.microbatch_tokens, longest))
-        write_json(path, found)
-    measured: dict[str, float | None] = json.loads(path.read_text(encoding="utf-8"))
-    return measured
-
-
-def _examples(workshop: Workshop, sft: Any, dialect: Any) -> list[Example]:
-    from quintain.training.examples import episode_examples
-
-    played = [one.name for one in workshop.recipe.stages if one.kind == "rollout" and one.name in sft.data]
-    episodes = [one for name in played for one in stage_episodes(workshop, name) if one.success][:EXAMPLES]
-    toolset = workshop.one_world("this study").toolset()
-    return [
-        example
-        for episode in episodes
-        for example in episode_examples(episode, window_turns=sft.train.window_turns, dialect=dialect, toolset=toolset)
-    ]
 
 
 def loss_figures(losses: Sequence[float], control: Sequence[float]) -> dict[str, float | int | None]:
@@ -265,17 +230,18 @@ def _fit(found: Measured) -> dict[str, Any]:
 def _table(found: Measured) -> list[str]:
     """One row for each base, means over its seeds."""
     lines = [
-        "| base | tokens | final loss | least | last steps | steps to original's | pass@k | cosine before | after |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| base | tokens | final loss | least | last steps | steps to original's | pass@k | cosine over fine-tuning |",
+        "|---|---|---|---|---|---|---|---|",
     ]
     for base in dict.fromkeys(cell.group for cell, _ in found):
         rows = [one for cell, one in found if cell.group == base]
         losses = [f"{mean(one['loss'][key] for one in rows):.3f}" for key in ("final", "least", "last_mean")]
         steps = ", ".join(str(one["loss"]["steps_to_control"] or "never") for one in rows)
         score = f"{mean(one['pass_at_k'] for one in rows):.3f} (k = {min(one['k'] for one in rows)})"
-        cosines = [_mean([one["gradient_cosine"][when] for one in rows]) for when in ("before", "after")]
+        moments = zip(*(one["gradient_cosine"] for one in rows), strict=False)  # a seed still to come has none
+        cosines = " → ".join(_mean([one["cosine"] for one in moment]) for moment in moments)
         tokens = f"{mean(one['cpt_tokens'] for one in rows):,.0f}"
-        lines.append(f"| {' | '.join([base, tokens, *losses, steps, score, *cosines])} |")
+        lines.append(f"| {' | '.join([base, tokens, *losses, steps, score, cosines])} |")
     return lines
 
 

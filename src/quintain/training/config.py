@@ -71,6 +71,8 @@ class SFTConfig(TrainConfig):
         chat: where `data` holds chat, whether that comes first or mixed with the trajectories: the same examples in the
             same number of steps. First, for a model that answers well learns to act faster (Su et al. 2025).
         chat_tokens: tokens of chat that are learnt from. None: all of it once.
+        conflict: at how many moments of the run, from before the first step to after the last, the gradients of acting
+            and of answering are compared (`training/conflict.py`). 0: never, for it costs time and changes nothing.
         batch_trajectories: examples per optimiser step. 64 of them hold some 100k loss-bearing tokens at 7B's
             usual episode lengths, enough for a steady gradient.
         lora_rank: rank of the adapters; 0 trains all weights.
@@ -83,6 +85,7 @@ class SFTConfig(TrainConfig):
     tokens: int | None = Field(default=None, gt=0)
     chat: Literal["first", "mixed"] = "first"
     chat_tokens: int | None = Field(default=None, gt=0)
+    conflict: int = Field(default=0, ge=0)
     batch_trajectories: int = Field(default=64, gt=0)
     lora_rank: int = Field(default=0, ge=0)
     window_turns: int = Field(default=16, ge=2)

@@ -153,6 +153,7 @@ def train(
     seconds: float | None = None,
     title: str = "train",
     packing: Packing = pack,
+    observe: Callable[[int, float], None] | None = None,
 ) -> Position:
     """Trains for `steps` steps, or until `seconds` of training are over; resumes from `out` where it can.
 
@@ -169,6 +170,7 @@ def train(
         seconds: most training seconds, those before an interruption included.
         title: what the progress bar says.
         packing: how a batch is split into microbatches.
+        observe: called before every step and after the last with the steps done and the share of the run done.
 
     Raises:
         DivergenceError: loss or gradient is not finite; names the step and the checkpoint that stands.
@@ -185,6 +187,8 @@ def train(
     with held_back() as interrupted, _progress_bar() as bar:
         task = bar.add_task(title, total=1.0, note="")
         while not pace.over(position.step):
+            if observe:
+                observe(position.step, pace.progress(position.step))
             metrics = _step_or_explain(trainer, batches, position.step, pace, found)
             position = Position(position.step + 1, pace.elapsed)
             log.write({"step": position.step, "seconds": position.seconds, **metrics})
@@ -194,6 +198,8 @@ def train(
                 saved_at = pace.elapsed
             if interrupted():
                 raise KeyboardInterrupt
+    if observe:
+        observe(position.step, 1.0)
     trainer.finish()
     return position
 

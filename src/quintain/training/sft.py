@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, count
 from pathlib import Path
@@ -12,8 +12,10 @@ from typing import Any
 
 from quintain.interface.errors import InputError
 from quintain.interface.example import Example
+from quintain.training import ranks
 from quintain.training.checkpoint import atomic_folder
 from quintain.training.config import SUMMARY, SFTConfig
+from quintain.training.conflict import ConflictLog
 from quintain.training.loop import Batches, train
 from quintain.training.lora import add_lora, merge
 from quintain.training.objective import cross_entropy
@@ -60,18 +62,23 @@ def train_examples(
         chat: learnt once, before the examples or among them.
 
     Raises:
-        InputError: there is no example.
+        InputError: there is no example, or `conflict` is asked for on several processes.
         DivergenceError: the loss is no number any more.
     """
     if not examples:
         raise InputError("nothing to train on: no episode has a well-formed turn")
+    if config.conflict and ranks.size() > 1:
+        raise InputError(f"conflict = {config.conflict} is measured in one process, and there are {ranks.size()}")
     if config.lora_rank:
         model = add_lora(model, config.lora_rank, config.seed)
     batches, steps = _bounded(shuffled(examples, config.batch_trajectories, config.epochs, config.seed), config.tokens)
     if chat:
         first = _bounded(shuffled(chat, config.batch_trajectories, 1, config.seed), config.chat_tokens)
         batches, steps = in_order(first, (batches, steps), mixed=config.chat == "mixed", seed=config.seed)
-    position = train(model, batches, steps, cross_entropy, config, out, seconds=config.seconds, title="SFT")
+    observe = _conflict(config, model, examples, out) if config.conflict else None
+    position = train(
+        model, batches, steps, cross_entropy, config, out, seconds=config.seconds, title="SFT", observe=observe
+    )
     if config.lora_rank:
         with atomic_folder(out / "adapter") as scratch:
             model.save_pretrained(scratch)
@@ -85,6 +92,10 @@ def train_examples(
             tokenizer.save_pretrained(scratch)
         (scratch / SUMMARY).write_text(json.dumps({**summary, "config": config.model_dump()}))
     return trained
+
+
+def _conflict(config: SFTConfig, model: Any, examples: Sequence[Example], out: Path) -> Callable[[int, float], None]:
+    return ConflictLog(out, model, examples, config.conflict, config.microbatch_tokens).measure
 
 
 def _bounded(run: tuple[Batches, int], tokens: int | None) -> tuple[Batches, int]:
