@@ -247,6 +247,10 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
         assert f"| {quoted(one)} | {seeds} | {differences}".rstrip() in page
         assert f"{one['value']:.3f}" in readme
     assert paired["fas_has"][0] in readme
+    (smaller,) = result["sizes"]
+    losses = [f"{row['fine_tuning_loss']['mean']:.2f}" for row in smaller["rows"]]
+    assert all(quoted(row["pass1"]) in page for row in smaller["rows"])
+    assert re.search(".*".join(map(re.escape, [f"--models {smaller['model']}", *losses])), page, re.DOTALL)
 
 
 def test_the_page_on_recovery_quotes_the_study_as_measured():
