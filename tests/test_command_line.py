@@ -129,6 +129,12 @@ def test_what_is_said_during_a_run_is_logged_with_the_time_and_what_ended_it(tmp
     assert ended.endswith(" ended by OSError: disk full")
 
 
+def test_an_error_without_words_ends_the_log_with_its_name_alone(tmp_path):
+    with pytest.raises(KeyboardInterrupt), log_to(tmp_path / "log.txt"):
+        raise KeyboardInterrupt
+    assert (tmp_path / "log.txt").read_text().endswith(" ended by KeyboardInterrupt\n")
+
+
 def test_help_loads_no_library_that_trains():
     code = (
         "import sys; from quintain.cli.main import make_parser; make_parser().format_help(); "

@@ -72,7 +72,7 @@ def log_to(path: Path) -> Iterator[None]:
         try:
             yield
         except BaseException as error:
-            _log(file, f"ended by {type(error).__name__}: {error}")
+            _log(file, ": ".join(filter(None, (f"ended by {type(error).__name__}", str(error)))))
             raise
         finally:
             _logs.remove(file)
