@@ -1,11 +1,11 @@
 """GRPO against its control on the desk: several seeds, the same 192 held-out tasks, paired by task over all seeds.
 
 All start from one checkpoint that leaves head-room: the first stages of `recipes/grpo-desk.toml`. A seed is that
-recipe's GRPO from there, and for the same time more fine-tuning on the successes of its own episodes
-(`grpo-desk-control.toml`).
+recipe's GRPO from there, the same with a cost of 0.1 a call, and for the same time more fine-tuning on the successes of
+its own episodes (`grpo-desk-control.toml`).
 Tool calls per success count the calls of failed episodes too: what a success costs whoever pays for the calls.
 
-python benchmarks/grpo_desk.py --out result.json            # 40 minutes a seed, in runs/grpo; goes on where it stopped
+python benchmarks/grpo_desk.py --out result.json            # 60 minutes a seed, in runs/grpo; goes on where it stopped
 python benchmarks/grpo_desk.py --read --out result.json     # reads runs that are done
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from support.results import write_result
@@ -34,11 +35,17 @@ from quintain.recipe import load_recipe, recipe_from_table
 
 RECIPES = Path(__file__).parents[1] / "recipes"
 FIRST = ("demos", "sft", "before")
-ARMS = {"GRPO": "grpo/after", "control": "control/after"}
+ARMS = {"GRPO": "grpo/after", "GRPO with a cost": "cost/after", "control": "control/after"}
+PLAYED = ("GRPO", "GRPO with a cost")
+COST = {"calls": 0.1}
+DRAWS = 4_000
+"""Resamples of an interval of a ratio."""
 TARGETS = {
     "pass@1, GRPO - before": "at least +0.15, interval above 0",
     "pass@1, GRPO - control": "interval above 0",
+    "pass@1, GRPO with a cost - before": "at least 0",
     "calls per success, GRPO / before": "at most 1",
+    "calls per success, GRPO with a cost / before": "at most 0.85",
 }
 
 
@@ -66,11 +73,13 @@ def run_start(folder: Path) -> Path:
 
 
 def run_seed(folder: Path, seed: int, start: Path) -> None:
-    """Both arms of a seed, one after the other; what is finished is skipped."""
-    for arm, name in (("grpo", "grpo-desk"), ("control", "grpo-desk-control")):
+    """The arms of a seed, one after the other; what is finished is skipped."""
+    for arm, name in (("grpo", "grpo-desk"), ("cost", "grpo-desk"), ("control", "grpo-desk-control")):
         table = recipe_table(name) | {"seed": seed}
         table["model"]["base"] = str(start.resolve())
         table["stages"] = [from_base(stage) for stage in table["stages"] if stage["name"] not in FIRST]
+        if arm == "cost":
+            table["stages"][0]["train"]["reward"] = COST
         run(table, folder / arm)
 
 
@@ -96,10 +105,15 @@ def read(runs: Path, seeds: Sequence[int]) -> dict[str, Any]:
     before = played(runs / "start" / "before")
     found = {seed: arms(runs / f"seed-{seed}") for seed in seeds}
     pooled = {arm: [one[arm] for one in found.values() if arm in one] for arm in ARMS}
-    differences = {"pass@1, GRPO - before": asdict(difference([before], pooled["GRPO"]))}
-    for seed, one in found.items():
-        differences[f"pass@1, GRPO - before, seed {seed}"] = asdict(difference([before], [one["GRPO"]]))
-    both = [one for one in found.values() if len(one) == len(ARMS)]
+    differences, ratios = {}, {}
+    for arm in PLAYED:
+        if pooled[arm]:
+            differences[f"pass@1, {arm} - before"] = asdict(difference([before], pooled[arm]))
+            ratios[f"calls per success, {arm} / before"] = ratio([before], pooled[arm])
+        for seed, one in found.items():
+            if arm in one:
+                differences[f"pass@1, {arm} - before, seed {seed}"] = asdict(difference([before], [one[arm]]))
+    both = [one for one in found.values() if {"GRPO", "control"} <= one.keys()]
     if both:
         control, grpo = [one["control"] for one in both], [one["GRPO"] for one in both]
         differences["pass@1, GRPO - control"] = asdict(difference(control, grpo))
@@ -110,7 +124,7 @@ def read(runs: Path, seeds: Sequence[int]) -> dict[str, Any]:
         "pooled": {arm: row(episodes) for arm, episodes in pooled.items() if episodes},
         "training": {seed: training(runs / f"seed-{seed}") for seed in seeds},
         "differences": differences,
-        "ratios": {"calls per success, GRPO / before": calls_per_success(pooled["GRPO"]) / calls_per_success([before])},
+        "ratios": ratios,
     }
 
 
@@ -143,6 +157,26 @@ def calls_per_success(evaluations: Sequence[list[Episode]]) -> float:
     return sum(one.usage.tool_calls for one in episodes) / sum(one.success for one in episodes)
 
 
+def ratio(before: Sequence[list[Episode]], after: Sequence[list[Episode]]) -> dict[str, float]:
+    """Of the calls per success, with a percentile interval over clusters drawn with replacement."""
+    totals = [totals_by_cluster(before), totals_by_cluster(after)]
+    sums = np.array([[one[cluster] for cluster in sorted(totals[0])] for one in totals])  # [2, clusters, 2]
+    clusters = sums.shape[1]
+    drawn = np.random.default_rng(0).multinomial(clusters, np.full(clusters, 1 / clusters), size=DRAWS)
+    calls, successes = np.moveaxis(np.einsum("dc,sck->skd", drawn, sums), 1, 0)
+    low, high = np.quantile((calls / successes)[1] / (calls / successes)[0], (0.025, 0.975))
+    return {"value": calls_per_success(after) / calls_per_success(before), "low": float(low), "high": float(high)}
+
+
+def totals_by_cluster(evaluations: Sequence[list[Episode]]) -> dict[str, tuple[int, int]]:
+    """Calls and successes of a cluster of tasks."""
+    found: dict[str, tuple[int, int]] = {}
+    for episode in (one for episodes in evaluations for one in episodes):
+        calls, successes = found.get(episode.cluster, (0, 0))
+        found[episode.cluster] = calls + episode.usage.tool_calls, successes + bool(episode.success)
+    return found
+
+
 def difference(before: Sequence[list[Episode]], after: Sequence[list[Episode]]) -> Difference:
     """Paired by task: a task's value is its share of successes over the seeds; clusters as the tasks say."""
     first, second = by_task(before), by_task(after)
@@ -163,7 +197,7 @@ def by_task(evaluations: Sequence[list[Episode]]) -> dict[str, float]:
 
 def training(folder: Path) -> dict[str, dict[str, float]]:
     """Steps and seconds of the arms that are there."""
-    stages = {"GRPO": ["grpo/grpo"], "control": ["control/own", "control/control"]}
+    stages = {"GRPO": ["grpo/grpo"], "GRPO with a cost": ["cost/grpo"], "control": ["control/own", "control/control"]}
     found = {}
     for arm, names in stages.items():
         if (folder / ARMS[arm]).exists():
@@ -191,8 +225,9 @@ def show(result: dict[str, Any]) -> None:
         console.print(
             f"{name}: {value['value']:+.3f} {interval} (target: {TARGETS.get(name, 'none')})", highlight=False
         )
-    for name, ratio in result["ratios"].items():
-        console.print(f"{name}: {ratio:.3f} (target: {TARGETS[name]})", highlight=False)
+    for name, one in result["ratios"].items():
+        interval = f"[{one['low']:.3f}, {one['high']:.3f}]"
+        console.print(f"{name}: {one['value']:.3f} {interval} (target: {TARGETS[name]})", highlight=False)
 
 
 if __name__ == "__main__":

@@ -253,6 +253,23 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
     assert re.search(".*".join(map(re.escape, [f"--models {smaller['model']}", *losses])), page, re.DOTALL)
 
 
+@pytest.mark.parametrize("suffix", ["", ".zh"])
+def test_the_pages_on_grpo_quote_what_a_cost_did_as_measured(suffix):
+    result = json.loads((ROOT / "benchmarks" / "results" / "grpo_desk_cost.json").read_text(encoding="utf-8"))
+    (gain,) = (one["estimate"] for name, one in result["differences"].items() if name.endswith("a cost - before"))
+    (calls,) = result["ratios"].values()
+    before, after = result["before"], result["pooled"]["GRPO with a cost"]
+    page = " ".join((DOCS / "concepts" / f"grpo{suffix}.md").read_text(encoding="utf-8").split())
+    assert f"{before['pass1']:.3f} -> {after['pass1']:.3f}" in page
+    assert f"{before['calls_per_success']:.2f} -> {after['calls_per_success']:.2f}" in page
+    assert f"{gain['value']:+.3f} [{gain['low']:.3f}, {gain['high']:.3f}]" in page
+    assert f"{calls['value']:.3f}" in page
+    assert f"[{calls['low']:.3f}, {calls['high']:.3f}]" in page
+    readme = (ROOT / f"README{suffix}.md").read_text(encoding="utf-8")
+    assert f"{gain['value']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]" in readme
+    assert f"{calls['value']:.3f} [{calls['low']:.3f}, {calls['high']:.3f}]" in readme
+
+
 def test_the_page_on_recovery_quotes_the_study_as_measured():
     page = (DOCS / "concepts" / "recovery.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "benchmarks" / "results" / "study_recovery.json").read_text(encoding="utf-8"))
