@@ -270,6 +270,13 @@ def test_the_pages_on_grpo_quote_what_a_cost_did_as_measured(suffix):
     assert f"{calls['value']:.3f} [{calls['low']:.3f}, {calls['high']:.3f}]" in readme
 
 
+@pytest.mark.parametrize("suffix", ["", ".zh"])
+def test_the_pages_on_grpo_quote_the_memory_as_measured(suffix):
+    result = json.loads((ROOT / "benchmarks" / "results" / "grpo_vs_trl_memory.json").read_text(encoding="utf-8"))
+    page = (DOCS / "concepts" / f"grpo{suffix}.md").read_text(encoding="utf-8")
+    assert re.findall(r"\| (\d+\.\d\d) GB \|", page) == [f"{row['peak_gb']:.2f}" for row in result["memory"]]
+
+
 def test_the_page_on_recovery_quotes_the_study_as_measured():
     page = (DOCS / "concepts" / "recovery.md").read_text(encoding="utf-8")
     result = json.loads((ROOT / "benchmarks" / "results" / "study_recovery.json").read_text(encoding="utf-8"))
