@@ -271,6 +271,20 @@ def test_the_pages_on_grpo_quote_what_a_cost_did_as_measured(suffix):
 
 
 @pytest.mark.parametrize("suffix", ["", ".zh"])
+def test_the_pages_on_studies_quote_that_of_failures_as_measured(suffix):
+    page = (DOCS / "concepts" / f"studies{suffix}.md").read_text(encoding="utf-8")
+    result = json.loads((ROOT / "benchmarks" / "results" / "study_failures.json").read_text(encoding="utf-8"))
+    for row in result["rows"]:
+        seeds = ", ".join(f"{value:.3f}" for value in row["by_seed"]["pass1"])
+        paired = row["differences"].get("pass1", {}).get("estimate")
+        change = f"{paired['value']:+.3f} [{paired['low']:+.3f}, {paired['high']:+.3f}]" if paired else ""
+        score, recovery, repeat = (quoted(row["estimates"][name]) for name in ("pass1", "recovery", "repeat"))
+        cells = re.escape(f"| {score} | {seeds} | {change} | {recovery} | {repeat} |")
+        share = row["group"].partition("-")[0]
+        assert re.search(rf"^\| {share} \| [^|]+ {cells}$", page, re.MULTILINE)
+
+
+@pytest.mark.parametrize("suffix", ["", ".zh"])
 def test_the_pages_on_grpo_quote_the_memory_as_measured(suffix):
     result = json.loads((ROOT / "benchmarks" / "results" / "grpo_vs_trl_memory.json").read_text(encoding="utf-8"))
     page = (DOCS / "concepts" / f"grpo{suffix}.md").read_text(encoding="utf-8")
