@@ -36,7 +36,6 @@ from quintain.recipe import load_recipe, recipe_from_table
 RECIPES = Path(__file__).parents[1] / "recipes"
 FIRST = ("demos", "sft", "before")
 ARMS = {"GRPO": "grpo/after", "GRPO with a cost": "cost/after", "control": "control/after"}
-PLAYED = ("GRPO", "GRPO with a cost")
 COST = {"calls": 0.1}
 DRAWS = 4_000
 """Resamples of an interval of a ratio."""
@@ -106,7 +105,7 @@ def read(runs: Path, seeds: Sequence[int]) -> dict[str, Any]:
     found = {seed: arms(runs / f"seed-{seed}") for seed in seeds}
     pooled = {arm: [one[arm] for one in found.values() if arm in one] for arm in ARMS}
     differences, ratios = {}, {}
-    for arm in PLAYED:
+    for arm in (one for one in ARMS if one != "control"):
         if pooled[arm]:
             differences[f"pass@1, {arm} - before"] = asdict(difference([before], pooled[arm]))
             ratios[f"calls per success, {arm} / before"] = ratio([before], pooled[arm])

@@ -32,11 +32,34 @@ class Loopback:
         self.keys: list[str] = []
 
 
+class Quiet(BaseHTTPRequestHandler):
+    """A handler that writes no log."""
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 256  # a burst of clients beyond the queue's five is reset where the machine is busy
+
+
+@contextmanager
+def listening(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """A server on the loopback interface for the length of a `with` block; yields its port."""
+    server = _Server(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
 @contextmanager
 def serve(respond: Respond) -> Iterator[Loopback]:
     """A server for the length of a `with` block."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
@@ -58,21 +81,9 @@ def serve(respond: Respond) -> Iterator[Loopback]:
                 return
             self.wfile.write(text)
 
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    server = _Server(("127.0.0.1", 0), Handler)
-    seen = Loopback(f"http://127.0.0.1:{server.server_port}/v1")
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
+    with listening(Handler) as port:
+        seen = Loopback(f"http://127.0.0.1:{port}/v1")
         yield seen
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 256  # a burst of clients beyond the queue's five is reset where the machine is busy
 
 
 def completion(request: dict[str, Any], message: dict[str, Any]) -> dict[str, Any]:

@@ -203,7 +203,7 @@ def test_the_page_on_worlds_shows_the_example_as_it_is():
 @pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
 def test_the_readme_quotes_the_quickstarts_figures_as_measured(name):
     text = (ROOT / name).read_text(encoding="utf-8")
-    result = json.loads((ROOT / "benchmarks" / "results" / "quickstart.json").read_text(encoding="utf-8"))
+    result = measured("quickstart")
     for one in result["pass1"].values():
         assert f"| {one['value']:.3f} | [{one['low']:.3f}, {one['high']:.3f}] |" in text
 
@@ -211,7 +211,7 @@ def test_the_readme_quotes_the_quickstarts_figures_as_measured(name):
 @pytest.mark.parametrize("name", ["README.md", "README.zh.md"])
 def test_the_readme_quotes_ones_own_documents_as_measured(name):
     text = (ROOT / name).read_text(encoding="utf-8")
-    result = json.loads((ROOT / "benchmarks" / "results" / "own_documents.json").read_text(encoding="utf-8"))
+    result = measured("own_documents")
     for one in result["pass1"].values():
         assert quoted(one) in text
     assert f" {result['minutes']:.0f} " in text
@@ -219,7 +219,7 @@ def test_the_readme_quotes_ones_own_documents_as_measured(name):
 
 def test_the_page_on_contamination_quotes_the_benchmark_as_measured():
     page = (DOCS / "concepts" / "contamination.md").read_text(encoding="utf-8")
-    result = json.loads((ROOT / "benchmarks" / "results" / "contamination.json").read_text(encoding="utf-8"))
+    result = measured("contamination")
     pools = result["pools"].values()
     for kind in ("verbatim", "reordered", "changed number", "truncated", "paraphrased"):
         figures = " | ".join(f"{pool['recall'][kind]['recall']:.3f}" for pool in pools)
@@ -232,12 +232,9 @@ def test_the_page_on_contamination_quotes_the_benchmark_as_measured():
 def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
     page = (DOCS / "concepts" / f"continual-pre-training{suffix}.md").read_text(encoding="utf-8")
     readme = (ROOT / f"README{suffix}.md").read_text(encoding="utf-8")
-    result = json.loads((ROOT / "benchmarks" / "results" / "study_cpt.json").read_text(encoding="utf-8"))
+    result = measured("study_cpt")
     paired = {
-        base: [
-            f"{found['estimate']['value']:+.3f} [{found['estimate']['low']:+.3f}, {found['estimate']['high']:+.3f}]"
-            for found in both.values()
-        ]
+        base: [quoted_change(found["estimate"]) for found in both.values()]
         for base, both in result["against_original"].items()
     }
     for row in result["rows"]:
@@ -255,7 +252,7 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
 
 @pytest.mark.parametrize("suffix", ["", ".zh"])
 def test_the_pages_on_grpo_quote_what_a_cost_did_as_measured(suffix):
-    result = json.loads((ROOT / "benchmarks" / "results" / "grpo_desk_cost.json").read_text(encoding="utf-8"))
+    result = measured("grpo_desk_cost")
     (gain,) = (one["estimate"] for name, one in result["differences"].items() if name.endswith("a cost - before"))
     (calls,) = result["ratios"].values()
     before, after = result["before"], result["pooled"]["GRPO with a cost"]
@@ -266,18 +263,18 @@ def test_the_pages_on_grpo_quote_what_a_cost_did_as_measured(suffix):
     assert f"{calls['value']:.3f}" in page
     assert f"[{calls['low']:.3f}, {calls['high']:.3f}]" in page
     readme = (ROOT / f"README{suffix}.md").read_text(encoding="utf-8")
-    assert f"{gain['value']:+.3f} [{gain['low']:+.3f}, {gain['high']:+.3f}]" in readme
-    assert f"{calls['value']:.3f} [{calls['low']:.3f}, {calls['high']:.3f}]" in readme
+    assert quoted_change(gain) in readme
+    assert quoted(calls) in readme
 
 
 @pytest.mark.parametrize("suffix", ["", ".zh"])
 def test_the_pages_on_studies_quote_that_of_failures_as_measured(suffix):
     page = (DOCS / "concepts" / f"studies{suffix}.md").read_text(encoding="utf-8")
-    result = json.loads((ROOT / "benchmarks" / "results" / "study_failures.json").read_text(encoding="utf-8"))
+    result = measured("study_failures")
     for row in result["rows"]:
         seeds = ", ".join(f"{value:.3f}" for value in row["by_seed"]["pass1"])
         paired = row["differences"].get("pass1", {}).get("estimate")
-        change = f"{paired['value']:+.3f} [{paired['low']:+.3f}, {paired['high']:+.3f}]" if paired else ""
+        change = quoted_change(paired) if paired else ""
         score, recovery, repeat = (quoted(row["estimates"][name]) for name in ("pass1", "recovery", "repeat"))
         cells = re.escape(f"| {score} | {seeds} | {change} | {recovery} | {repeat} |")
         share = row["group"].partition("-")[0]
@@ -286,14 +283,14 @@ def test_the_pages_on_studies_quote_that_of_failures_as_measured(suffix):
 
 @pytest.mark.parametrize("suffix", ["", ".zh"])
 def test_the_pages_on_grpo_quote_the_memory_as_measured(suffix):
-    result = json.loads((ROOT / "benchmarks" / "results" / "grpo_vs_trl_memory.json").read_text(encoding="utf-8"))
+    result = measured("grpo_vs_trl_memory")
     page = (DOCS / "concepts" / f"grpo{suffix}.md").read_text(encoding="utf-8")
     assert re.findall(r"\| (\d+\.\d\d) GB \|", page) == [f"{row['peak_gb']:.2f}" for row in result["memory"]]
 
 
 def test_the_page_on_recovery_quotes_the_study_as_measured():
     page = (DOCS / "concepts" / "recovery.md").read_text(encoding="utf-8")
-    result = json.loads((ROOT / "benchmarks" / "results" / "study_recovery.json").read_text(encoding="utf-8"))
+    result = measured("study_recovery")
     clean, mix = result["rows"]
     for measure in ("pass1", "recovery", "repeat"):
         cells = [quoted(one["estimates"][measure]) for one in (clean, mix)]
@@ -303,8 +300,7 @@ def test_the_page_on_recovery_quotes_the_study_as_measured():
         assert f"| {' | '.join(cells)} |" in page
     for measure in ("pass1", "recovery"):
         found = mix["differences"][measure]
-        low, value, high = (found["estimate"][key] for key in ("low", "value", "high"))
-        assert f"{value:+.3f} [{low:+.3f}, {high:+.3f}] (p {found['p_value']:.2f})" in page
+        assert f"{quoted_change(found['estimate'])} (p {found['p_value']:.2f})" in page
     fifth, own = result["variants"]
     for one in (result["seeds"]["clean"]["1"], result["seeds"]["mix"]["1"], own):
         cells = f"{one['pass1']['value']:.3f} | {quoted(one['struck']['recovery'])} | {quoted(one['repeat'])}"
@@ -312,13 +308,23 @@ def test_the_page_on_recovery_quotes_the_study_as_measured():
     assert f"(repeats {fifth['repeat']['value']:.3f})" in page
 
 
+def measured(name: str) -> dict[str, Any]:
+    """Figures of a benchmark or a study."""
+    found: dict[str, Any] = json.loads((ROOT / "benchmarks" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
 def quoted(estimate: dict[str, float]) -> str:
     return f"{estimate['value']:.3f} [{estimate['low']:.3f}, {estimate['high']:.3f}]"
 
 
+def quoted_change(estimate: dict[str, float]) -> str:
+    return f"{estimate['value']:+.3f} [{estimate['low']:+.3f}, {estimate['high']:+.3f}]"
+
+
 def test_the_page_on_bfcl_quotes_the_benchmark_as_measured():
     page = (DOCS / "worlds" / "bfcl.md").read_text(encoding="utf-8")
-    result = json.loads((ROOT / "benchmarks" / "results" / "bfcl_gold.json").read_text(encoding="utf-8"))
+    result = measured("bfcl_gold")
     assert f"`bfcl-eval` {result['bfcl-eval']}:" in page
     single, multi = (result["worlds"][name]["agents"] for name in ("bfcl-single", "bfcl-multi-turn"))
     for agent in single:
@@ -364,7 +370,7 @@ def english(page: Path) -> Path:
 
 def test_the_page_on_agentdojo_quotes_the_benchmark_as_measured():
     page = (DOCS / "worlds" / "agentdojo.md").read_text(encoding="utf-8")
-    result = json.loads((ROOT / "benchmarks" / "results" / "agentdojo_gold.json").read_text(encoding="utf-8"))
+    result = measured("agentdojo_gold")
     assert f"`agentdojo` {result['agentdojo']}:" in page
     for agent, found in result["user_tasks"]["agents"].items():
         suites = (found.get(name) for name in ("workspace", "travel", "banking", "slack"))

@@ -10,10 +10,8 @@ import json
 import os
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ import pytest
 import torch
 
 import tiny
+from loopback import Quiet, listening
 from quintain.endpoint.config import EndpointConfig
 from quintain.inference.own_server import RESTARTS, OwnServer, serve_model
 from quintain.inference.probe import logprobs
@@ -60,7 +59,7 @@ class StandIn:
 
 @contextmanager
 def served(stand_in: StandIn) -> Iterator[str]:
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             self.reply(stand_in.get(self.path))
 
@@ -76,16 +75,8 @@ def served(stand_in: StandIn) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(text)
 
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}/v1"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Handler) as port:
+        yield f"http://127.0.0.1:{port}/v1"
 
 
 def engine_at(url: str, model: Any, tokenizer: Any) -> ServerEngine:

@@ -7,15 +7,14 @@ import random
 import re
 import shlex
 import sys
-import threading
 from collections import Counter
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
+from loopback import Quiet, listening
 from quintain.cli.main import main
 from quintain.commands.commands import scaled
 from quintain.commands.init.documents import document_tasks
@@ -129,7 +128,7 @@ def here(tmp_path, monkeypatch):
 def api():
     """The API that `API` describes; items that begin with a vowel are not there."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self):
             seen.append(self.path)
             item = self.path.split("/")[2].split("?")[0]
@@ -145,17 +144,9 @@ def api():
             self.send_response(204)
             self.end_headers()
 
-        def log_message(self, *_):
-            """Quiet."""
-
     seen = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", seen
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Handler) as port:
+        yield f"http://127.0.0.1:{port}", seen
 
 
 def small(project, model):

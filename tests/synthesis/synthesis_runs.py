@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from quintain.interface.sample import Sample
 from quintain.interface.tools import Toolset
 from quintain.synthesis.config import FASConfig
+from quintain.synthesis.endpoint import EndpointTeacher
 from quintain.synthesis.fas import FirstOrder, Made
 from quintain.synthesis.judging import Judgement, Plan
 from quintain.synthesis.memory import Excerpt
@@ -29,7 +30,7 @@ class Output:
 def collect(
     teacher: Teacher, toolset: Toolset, config: FASConfig, excerpts: Iterable[Excerpt], width: int = 4
 ) -> Output:
-    """Runs synthesis over excerpts."""
+    """Runs synthesis over excerpts, and closes the connections of a teacher that has any."""
     output = Output()
 
     def take(made: Made) -> None:
@@ -39,8 +40,12 @@ def collect(
         output.counts.update(made.counts)
 
     async def work() -> None:
-        async for made in FirstOrder(teacher, teacher, toolset, config).run(iter(excerpts), width):
-            take(made)
+        try:
+            async for made in FirstOrder(teacher, teacher, toolset, config).run(iter(excerpts), width):
+                take(made)
+        finally:
+            if isinstance(teacher, EndpointTeacher):
+                await teacher.close()
 
     asyncio.run(work())
     return output

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from loopback import Quiet, listening
 from quintain.agents.oracle import OracleAgent
 from quintain.harness.faults import FaultPlan
 from quintain.harness.isolated import end_idle
@@ -83,7 +82,7 @@ def _struck(turn):
 def stock_server():
     """A small API: every item's stock is 17."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self):
             body = json.dumps({"stock": 17, "item": self.path.split("/")[2]}).encode()
             self.send_response(200)
@@ -92,16 +91,8 @@ def stock_server():
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_):
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Handler) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 async def strikes_and_passes(factory, task, folder):

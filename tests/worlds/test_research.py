@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import threading
 import zipfile
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from web_sites import page, serve
 
+from loopback import Quiet, listening
 from quintain.agents.oracle import OracleAgent
 from quintain.agents.random import RandomAgent
 from quintain.agents.silent import SilentAgent
@@ -40,7 +39,7 @@ def search_server(reply, status=200):
     """A server that answers every request with one JSON body; yields its address and what it was asked."""
     asked = []
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self):
             asked.append((self.path, parse_qs(urlsplit(self.path).query)))
             self.answer()
@@ -55,16 +54,8 @@ def search_server(reply, status=200):
             self.end_headers()
             self.wfile.write(reply if isinstance(reply, bytes) else json.dumps(reply).encode())
 
-        def log_message(self, *_):
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", asked
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Handler) as port:
+        yield f"http://127.0.0.1:{port}", asked
 
 
 def test_searxng_is_asked_as_its_api_says_and_hits_without_address_are_left_out():

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+
+from loopback import Quiet, listening
 
 Answer = tuple[int, dict[str, str], bytes]
 """Status, headers and body."""
@@ -44,7 +43,7 @@ def handbook(folder: Path, chapters: int = 12) -> Path:
 def serve(answers: dict[str, Answer]) -> Iterator[int]:
     """A server on the loopback interface that gives these answers by path; yields its port."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(Quiet):
         def do_GET(self) -> None:
             status, headers, body = answers[self.path]
             self.send_response(status)
@@ -53,13 +52,5 @@ def serve(answers: dict[str, Answer]) -> Iterator[int]:
             self.end_headers()
             self.wfile.write(body)
 
-        def log_message(self, *_: Any) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-    try:
-        yield server.server_port
-    finally:
-        server.shutdown()
-        server.server_close()
+    with listening(Handler) as port:
+        yield port

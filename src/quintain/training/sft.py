@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import accumulate, count
 from pathlib import Path
@@ -75,9 +75,9 @@ def train_examples(
     if chat:
         first = _bounded(shuffled(chat, config.batch_trajectories, 1, config.seed), config.chat_tokens)
         batches, steps = in_order(first, (batches, steps), mixed=config.chat == "mixed", seed=config.seed)
-    observe = _conflict(config, model, examples, out) if config.conflict else None
+    conflict = ConflictLog(out, model, examples, config.conflict, config.microbatch_tokens)
     position = train(
-        model, batches, steps, cross_entropy, config, out, seconds=config.seconds, title="SFT", observe=observe
+        model, batches, steps, cross_entropy, config, out, seconds=config.seconds, title="SFT", observe=conflict.measure
     )
     if config.lora_rank:
         with atomic_folder(out / "adapter") as scratch:
@@ -92,10 +92,6 @@ def train_examples(
             tokenizer.save_pretrained(scratch)
         (scratch / SUMMARY).write_text(json.dumps({**summary, "config": config.model_dump()}))
     return trained
-
-
-def _conflict(config: SFTConfig, model: Any, examples: Sequence[Example], out: Path) -> Callable[[int, float], None]:
-    return ConflictLog(out, model, examples, config.conflict, config.microbatch_tokens).measure
 
 
 def _bounded(run: tuple[Batches, int], tokens: int | None) -> tuple[Batches, int]:
