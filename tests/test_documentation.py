@@ -7,6 +7,7 @@ import re
 import tomllib
 from itertools import chain
 from pathlib import Path
+from statistics import fmean
 from typing import Any, get_args
 
 import pytest
@@ -228,6 +229,14 @@ def test_the_page_on_contamination_quotes_the_benchmark_as_measured():
     assert f"| MB/s of one core | {speeds} |" in page
 
 
+def _cosines(result):
+    """Of each base, a list for each seed."""
+    found = {}
+    for name, values in result["gradient_cosine"].items():
+        found.setdefault(name.rsplit("-", 1)[0], []).append([one["cosine"] for one in values])
+    return found
+
+
 @pytest.mark.parametrize("suffix", ["", ".zh"])
 def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
     page = (DOCS / "concepts" / f"continual-pre-training{suffix}.md").read_text(encoding="utf-8")
@@ -244,6 +253,14 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
         assert f"| {quoted(one)} | {seeds} | {differences}".rstrip() in page
         assert f"{one['value']:.3f}" in readme
     assert paired["fas_has"][0] in readme
+    for base, found in _cosines(result).items():
+        means = " → ".join(f"{fmean(values):+.2f}" for values in zip(*found, strict=True))
+        assert f"| {means} | {', '.join(f'{one[-1]:+.2f}' for one in found)} |" in page, base
+    minutes = round(sum(result["seconds"].values()) / 60)
+    assert f" {minutes} minutes" in page or f"{minutes} 分钟" in page
+    assert all(
+        quoted_change(one["estimate"]) in page for one in result["earlier_run"]["against_original"]["fas_has"].values()
+    )
     (smaller,) = result["sizes"]
     losses = [f"{row['fine_tuning_loss']['mean']:.2f}" for row in smaller["rows"]]
     assert all(quoted(row["pass1"]) in page for row in smaller["rows"])
