@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -42,6 +43,31 @@ kind = "sft"
 name = "sft"
 data = ["recovery"]
 train = { learning_rate = 1e-3, batch_trajectories = 8, epochs = 1 }
+"""
+
+MODEL_S_OWN = """
+[[stages]]
+kind = "rollout"
+name = "demos"
+pool = "train"
+
+[[stages]]
+kind = "sft"
+name = "warm"
+data = ["demos"]
+train = { learning_rate = 1e-3, batch_trajectories = 8, epochs = 1 }
+
+[[stages]]
+kind = "rollout"
+name = "own"
+pool = "train"
+agent = "warm"
+sampling = { max_tokens = 6 }
+
+[[stages]]
+kind = "recover"
+name = "recovery"
+data = ["own"]
 """
 
 
@@ -127,3 +153,12 @@ def test_the_oracle_with_faults_is_not_trained_on_as_it_is(recovering, tmp_path)
     recovering.write_text(recovering.read_text().replace('data = ["recovery"]', 'data = ["struck"]'))
     with pytest.raises(InputError, match="put a `recover` stage between"):
         run(recovering, tmp_path / "run")
+
+
+def test_what_a_trained_model_began_is_continued_by_a_run_that_finds_all_before_done(recovering, tmp_path):
+    set_stages(recovering, MODEL_S_OWN)
+    folder = tmp_path / "run"
+    first = run(recovering, folder)["stages"]["recovery"]
+    shutil.rmtree(folder / "recovery")
+    assert run(recovering, folder)["stages"]["recovery"] | {"seconds": 0} == first | {"seconds": 0}
+    assert first["tried"] > 0

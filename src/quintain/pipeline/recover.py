@@ -6,7 +6,7 @@ import asyncio
 import json
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ from quintain.harness.journal import Journal, read_journal
 from quintain.interface.dialects.base import Dialect
 from quintain.interface.episode import Episode
 from quintain.interface.reading import JOURNAL, read_episodes
+from quintain.interface.tasks import Task
 from quintain.interface.view import Agent
 from quintain.pipeline.fas import CACHE, teacher_of
 from quintain.pipeline.run import write_text
@@ -115,13 +116,16 @@ def _go_on(
             result.add(point.kind, episode)
             advance(1, f"{len(result.kept)} kept")
 
+        # outside of the event loop: a model loaded here first has its tools checked, in an event loop of their own
+        dialect = None if source.agent == "oracle" else workshop.policy(source.agent).dialect
+
         async def play() -> None:
             states = _states(workshop.folder / name / "journal", waiting)
             tasks = {task.id: task for task in workshop.pool(source.pool)}
             harness = workshop.harness(tries, source.faults)
             cache, seed = workshop.folder / CACHE, workshop.recipe.seed
             async with teacher_of(stage.teacher, workshop.home, cache, seed) as teacher:
-                who = _who_goes_on(workshop, source, teacher if stage.teacher.endpoint else None)
+                who = _who_goes_on(workshop, tasks, dialect, teacher if stage.teacher.endpoint else None)
                 await go_on(harness, waiting, states, tasks, who, count)
 
         try:
@@ -138,10 +142,10 @@ def _states(folder: Path, points: Iterable[Point]) -> dict[tuple[str, int], byte
         journal.close()
 
 
-def _who_goes_on(workshop: Workshop, source: RolloutStage, teacher: Teacher | None) -> Callable[[Point], Agent]:
-    """The agent that continues a point; what a model began is continued in its tokens."""
-    tasks = {task.id: task for task in workshop.pool(source.pool)}
-    dialect: Dialect | None = None if source.agent == "oracle" else workshop.policy(source.agent).dialect
+def _who_goes_on(
+    workshop: Workshop, tasks: Mapping[str, Task], dialect: Dialect | None, teacher: Teacher | None
+) -> Callable[[Point], Agent]:
+    """The agent that continues a point; what a model began is continued in its tokens, by its dialect."""
 
     def agent(point: Point) -> Agent:
         who: Agent = Rescuer(workshop.solution, tasks, point.first, point.turns)
