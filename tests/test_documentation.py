@@ -256,6 +256,11 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
     for base, found in _cosines(result).items():
         means = " → ".join(f"{fmean(values):+.2f}" for values in zip(*found, strict=True))
         assert f"| {means} | {', '.join(f'{one[-1]:+.2f}' for one in found)} |" in page, base
+    first, second, third = (one["steps_to_control"] for one in result["fine_tuning_loss"]["fas_has"])
+    assert (
+        f"{first}, {second} and {third} of its 32" in " ".join(page.split())
+        or f"第 {first}、{second} 和 {third} 步" in page
+    )
     minutes = round(sum(result["seconds"].values()) / 60)
     assert f" {minutes} minutes" in page or f"{minutes} 分钟" in page
     assert all(

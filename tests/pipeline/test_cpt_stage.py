@@ -9,6 +9,7 @@ import pytest
 from quintain.commands.commands import run
 from quintain.interface.errors import InputError
 from quintain.interface.sample import Sample, write_samples
+from quintain.recipe import load_recipe
 from recipe_edits import set_stages
 
 STAGES = """
@@ -95,3 +96,17 @@ def test_samples_are_rendered_with_the_worlds_tools(two_stages, tmp_path):
     write_samples(two_stages.parent / "texts" / "own.jsonl", samples)
     result = run(two_stages, tmp_path / "run")
     assert result["stages"]["short"]["sources"]["general"]["documents"] > 12
+
+
+@pytest.mark.parametrize(
+    ("tokens", "complaint"),
+    [
+        ("{ generel = 5 }", "no source 'generel'; there are planning, reasoning, has, general"),
+        ("{ general = -5 }", "stages.0.tokens.general"),
+        ("{ general = 0 }", "stages.0.tokens.general"),
+    ],
+)
+def test_tokens_of_no_source_and_no_tokens_are_refused_when_the_recipe_is_read(recipe_file, tokens, complaint):
+    set_stages(recipe_file, f'[[stages]]\nkind = "cpt"\nname = "cpt"\ntext = ["python-docs"]\ntokens = {tokens}\n')
+    with pytest.raises(InputError, match=complaint):
+        load_recipe(recipe_file)

@@ -10,9 +10,9 @@ import pytest
 from quintain.commands.commands import recipes_folder
 from quintain.evaluation.estimators import Trials
 from quintain.recipe import load_recipe
-from quintain.studies.cpt import loss_figures, paired_with
+from quintain.studies.cpt import _fit, loss_figures, paired_with
 from quintain.studies.studies import STUDIES, study
-from quintain.studies.study import expand
+from quintain.studies.study import Cell, expand
 from recipe_edits import set_stages
 
 STAGES = """
@@ -130,11 +130,32 @@ def test_a_base_is_held_against_the_general_text_of_as_many_tokens_that_was_fine
 
 
 def test_steps_to_the_controls_loss_by_hand():
-    # The control's last mean is over its three steps: 2. Trailing means of three: 4, 3.5, 3, 2, 1.33.
-    assert loss_figures([4, 3, 2, 1, 1], [3, 2, 1]) == {
+    # A quarter of eight steps: the control ends with a mean of 2. Trailing means of two: 6, 5.5, 4.5, 3.5, 2.5, 2.
+    assert loss_figures([6, 5, 4, 3, 2, 2, 1, 1], [9, 9, 9, 9, 9, 9, 3, 1]) == {
         "final": 1,
         "least": 1,
-        "last_mean": 11 / 5,
-        "steps_to_control": 4,
+        "last_mean": 1,
+        "steps_to_control": 6,
     }
     assert loss_figures([4, 4], [1, 1])["steps_to_control"] is None
+
+
+def test_long_runs_are_compared_over_their_last_hundred_steps():
+    assert loss_figures([9.0] * 900 + [1.0] * 100, [5.0] * 1000)["last_mean"] == 1.0
+
+
+def test_seeds_that_read_some_tokens_more_are_one_amount_of_tokens():
+    def points(seeds):
+        amounts = {"original": 0, "fas_has_x0_25": 10_000, "fas_has_x0_5": 20_000, "fas_has": 40_000}
+        return [
+            (Cell(group, seed, {}), {"cpt_tokens": tokens and tokens + seed, "pass1": 0.1 * seed})
+            for group, tokens in amounts.items()
+            for seed in range(1, seeds + 1)
+        ]
+
+    assert _fit(points(1))["lines"] == _fit(points(9))["lines"]
+    assert "found 4." in _fit(points(9))["lines"][0]
+    five = [*points(3), *((Cell("fas_has_x2", seed, {}), {"cpt_tokens": 80_000 + seed}) for seed in (1, 2, 3))]
+    low, high = (_fit([(cell, {"pass1": score, **one}) for cell, one in five])["laws"] for score in (0.2, 0.9))
+    assert low
+    assert [one["predicted"] for one in low] == [one["predicted"] for one in high], "no seed of the largest is fitted"

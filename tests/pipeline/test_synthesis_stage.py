@@ -207,6 +207,34 @@ def test_documents_without_a_statement_end_the_preview_with_the_reasons(recipe_f
     assert "no memory to ask about; 1 documents en, 1 documents without a statement" in capsys.readouterr().err
 
 
+def test_tools_the_world_does_not_have_are_refused(recipe_file, tmp_path, capsys):
+    recipe_file.write_text(recipe_file.read_text().replace('tools = ["open"]', 'tools = ["opne"]'))
+    assert synth(recipe_file, "--out", tmp_path / "run") == 2
+    assert "no tool 'opne'; the world has search, open, calculate" in capsys.readouterr().err
+
+
+def test_own_prompts_make_the_stage_run_again_when_they_change(recipe_file, tmp_path):
+    prompts = tmp_path / "prompts"
+    prompts.mkdir()
+    (prompts / "questions.md").write_text("Ask about $entity.")
+    recipe_file.write_text(recipe_file.read_text() + 'teacher = { prompts = "prompts" }\n')
+    manifest = tmp_path / "run" / "fas" / "manifest.json"
+    found = []
+    for text in ("Ask about $entity.", "Ask about $entity.", "Ask of $entity."):
+        (prompts / "questions.md").write_text(text)
+        assert synth(recipe_file, "--out", tmp_path / "run") == 0
+        found.append(json.loads(manifest.read_text())["fingerprint"])
+    assert found[0] == found[1] != found[2]
+
+
+def test_a_stage_without_a_sample_says_why(recipe_file, tmp_path, capsys):
+    text = recipe_file.read_text().replace('data = ["demos"]\ntools = ["open"]\n', "world_documents = false\n")
+    recipe_file.write_text(text)
+    (tmp_path / "handbook.md").write_text("Nothing here.")
+    assert synth(recipe_file, "--out", tmp_path / "run") == 0
+    assert "no sample; 0 plans rejected; why: " in capsys.readouterr().err
+
+
 def test_synth_takes_one_recipe(recipe_file, capsys):
     assert synth(recipe_file, recipe_file) == 2
     assert "give one recipe" in capsys.readouterr().err

@@ -14,8 +14,9 @@ from quintain.commands.judge_audit import PRECISION, RECALL, desk_cases
 from quintain.synthesis.audit import wording as audit_wording
 from quintain.synthesis.audit.measure import summarise
 from quintain.synthesis.fas import Spent
-from quintain.synthesis.judging import KINDS, Judgement
+from quintain.synthesis.judging import KINDS, Judgement, judge_request
 from quintain.synthesis.offline import wording as teacher_wording
+from quintain.synthesis.teacher import Prompts
 from quintain.worlds.desk import Desk
 from quintain.worlds.desk.atlas import entities
 
@@ -143,6 +144,30 @@ def test_a_judge_that_accepts_everything_fails(tmp_path, capsys, monkeypatch):
     prompts = Counter(request["messages"][0]["content"] for request in server.requests)
     assert asked > 50
     assert all("Judge one thing" in prompt for prompt in prompts)
+
+
+def test_a_judge_that_leaves_most_cases_open_fails_however_right_it_is(tmp_path, capsys, monkeypatch):
+    from loopback import serve
+
+    monkeypatch.setattr(judge_audit, "MEMORIES", 2)
+    right = next(case for case in judge_audit.desk_cases() if case.known and not case.kind)
+    accepted = Prompts().render(judge_request(right.plan, Desk().toolset()))
+
+    def respond(request):
+        known = request["messages"][0]["content"] == accepted
+        return {"content": '{"right": true}'} if known else {"content": None, "refusal": "no"}
+
+    with serve(respond) as server:
+        recipe = tmp_path / "recipe.toml"
+        recipe.write_text(
+            'name = "r"\n[pools.train]\nsplit = "train"\ncount = 1\n[[stages]]\nkind = "fas"\nname = "fas"\n'
+            f'judge = {{ endpoint = {{ model = "shy", url = "{server.url}" }} }}\n'
+        )
+        assert main(["synth", "audit", str(recipe), "--out", str(tmp_path / "run")]) == 1
+    shown = capsys.readouterr().out
+    assert "precision                          1.000" in shown
+    assert "cases without a judgement (at most 5 % may be)" in shown
+    assert "MISSES" in shown
 
 
 def test_a_recipe_without_a_judge_is_one_line(tmp_path, capsys):

@@ -223,6 +223,17 @@ def test_other_texts_are_no_reply(text):
     assert parse(text, MadePlan) is None
 
 
+def test_half_characters_a_teacher_writes_as_escapes_are_replaced():
+    assert parse('{"analysis": "a\\ud83d", "tool": "t\\ud83d\\ude00"}', MadePlan) == MadePlan(
+        analysis="a?", tool="t\U0001f600"
+    )
+
+
+def test_a_folder_in_place_of_a_cache_is_named(tmp_path):
+    with pytest.raises(InputError, match=f"{tmp_path}: unable to open database file; mend that"):
+        ReplyCache(tmp_path)
+
+
 def test_a_file_that_is_no_cache_is_named(tmp_path):
     (tmp_path / "c").write_text("no database" * 500)
     with pytest.raises(InputError, match="no cache of replies"):

@@ -10,7 +10,8 @@ from contextlib import closing
 import pytest
 from synthesis_runs import collect
 
-from quintain.endpoint.structured import Reply
+from quintain.endpoint.structured import Reply, parse
+from quintain.interface.errors import InputError
 from quintain.interface.messages import Action, Call
 from quintain.interface.sample import read_samples, write_samples
 from quintain.interface.tools import Toolset, tool
@@ -158,6 +159,7 @@ def test_a_reasoning_is_kept_only_if_answer_length_and_language_are_right(refine
         ({"statements": []}, "no such statement"),
         ({"style": "obfuscated"}, "a riddle that names what it asks about"),
         ({"style": "obfuscated", "question": "Which country?"}, "a riddle without a clue that fits one thing only"),
+        ({"style": "obfuscated", "question": "It has N'Djamena. Its capital?"}, "a riddle that says its answer"),
     ],
 )
 def test_questions_that_can_not_be_used_are_counted_by_reason(changes, reason):
@@ -171,10 +173,25 @@ def test_questions_that_can_not_be_used_are_counted_by_reason(changes, reason):
 def test_questions_beyond_those_asked_for_and_the_same_again_are_counted():
     one = SCRIPT["questions"].questions[0]
     counts: Counter[str] = Counter()
-    again = one.model_copy(update={"question": one.question.upper()})
+    again = one.model_copy(update={"question": one.question.upper(), "style": "synthesis"})
     found = take_questions(EXCERPT, ["factual", "synthesis"], Reply(MadeQuestions(questions=[one, again, one])), counts)
     assert [each.text for each in found] == [one.question]
     assert counts == {"questions left out: more than asked for": 1, "questions left out: asked twice in one reply": 1}
+
+
+def test_a_style_is_asked_for_once_and_a_second_question_of_it_is_counted():
+    one = SCRIPT["questions"].questions[0]
+    counts: Counter[str] = Counter()
+    other = one.model_copy(update={"question": "Which city is the capital of Chad?"})
+    found = take_questions(EXCERPT, ["factual", "synthesis"], Reply(MadeQuestions(questions=[one, other])), counts)
+    assert [each.text for each in found] == [one.question]
+    assert counts == {"questions left out: a second one of its style": 1}
+
+
+@pytest.mark.parametrize(("right", "kind"), [(False, ""), (True, "invalid_tool")])
+def test_a_judgement_names_the_kind_of_an_error_and_of_nothing_else(right, kind):
+    assert parse(json.dumps({"right": right, "kind": kind}), Judgement) is None
+    assert parse(json.dumps({"right": right, "kind": "" if right else "invalid_tool"}), Judgement) is not None
 
 
 def test_a_riddle_with_a_telling_clue_is_kept():
@@ -272,6 +289,19 @@ def test_prompts_are_files_a_user_can_replace(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "data", "complaint"),
+    [
+        ("question.md", b"Ask.", r"question.md is no prompt; there are alternatives.md, .*, questions.md"),
+        ("questions.md", "Wie heißt du?".encode("latin-1"), r"questions.md: a prompt is a text file in UTF-8"),
+    ],
+)
+def test_a_prompt_file_that_would_not_be_read_is_refused_before_anything_is_asked(tmp_path, name, data, complaint):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InputError, match=complaint):
+        Prompts(tmp_path)
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         ("About $topic", "prompt questions.md: no value for $topic; allowed: $entity"),
@@ -279,8 +309,6 @@ def test_prompts_are_files_a_user_can_replace(tmp_path):
     ],
 )
 def test_a_wrong_prompt_file_is_one_line(tmp_path, text, complaint):
-    from quintain.interface.errors import InputError
-
     (tmp_path / "questions.md").write_text(text)
     with pytest.raises(InputError) as error:
         Prompts(tmp_path).render(question_request(EXCERPT, ["factual"], 0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -115,6 +116,54 @@ def test_bad_input_is_counted_by_reason(tmp_path, monkeypatch):
         "lines that are not JSON": 1,
         "lines without title and text": 2,
     }
+
+
+def test_a_page_no_parser_takes_is_counted_and_the_next_one_read(tmp_path):
+    (tmp_path / "a.html").write_text("<p>Hello there world</p><![foo bar")
+    (tmp_path / "b.html").write_text("<p>Hello there world</p>")
+    found, skipped = read(tmp_path)
+    assert [one.text for one in found] == ["Hello there world"]
+    assert skipped == {"HTML that can't be parsed": 1}
+
+
+def test_half_characters_anywhere_in_a_record_and_in_a_files_name_are_replaced(tmp_path):
+    record = {"title": "A", "text": "Capital: B\ud800", "source": "\ud800", "time": "20\ud800"}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    (tmp_path / os.fsdecode(b"caf\xe9.txt")).write_text("Capital: C")
+    counts: Counter[str] = Counter()
+    build(tmp_path / "memory.sqlite", read_documents([tmp_path], counts), counts)
+    assert counts["statements"] == 2
+    (first, second), _ = read(tmp_path)
+    assert (first.text, first.source, first.time, second.title) == ("Capital: B?", "?", "20?", "caf?")
+
+
+def test_folders_behind_links_are_read_once_and_those_without_permission_counted(tmp_path, monkeypatch):
+    for name in ("real", "docs/closed"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "real" / "a.txt").write_text("Capital: A")
+    (tmp_path / "docs" / "sub").symlink_to(tmp_path / "real")
+    (tmp_path / "docs" / "loop").symlink_to(tmp_path / "docs")
+    scandir = os.scandir
+
+    def closed(path):
+        if str(path).endswith("closed"):  # root, who may run the tests, is refused nothing
+            raise PermissionError
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    found, skipped = read(tmp_path / "docs")
+    assert [one.title for one in found] == ["a"]
+    assert skipped == {"folders that can't be read": 1}
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_json_lines_of_two_bytes_a_character_are_read(tmp_path, encoding):
+    text = "".join(json.dumps({"title": name, "text": "Capital: B"}) + "\n" for name in ("Ann", "Bo"))
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    (tmp_path / "a.jsonl").write_bytes((mark + text).encode(encoding))
+    found, skipped = read(tmp_path)
+    assert [one.title for one in found] == ["Ann", "Bo"]
+    assert skipped == {reading.REENCODED: 1}
 
 
 def test_a_link_to_nowhere_is_counted(tmp_path):
@@ -285,6 +334,11 @@ def test_tool_results_of_episodes_become_documents():
     (found,) = result_documents([episode], {"open"}, counts)
     assert found == Document("Chad", "Capital: N'Djamena.", "episode e1")
     assert counts == {"tool results with an error": 1}
+
+
+def test_a_folder_in_place_of_a_memory_is_named_and_not_offered_for_removal(tmp_path):
+    with pytest.raises(InputError, match=f"{tmp_path}: unable to open database file; mend that"):
+        Memory(tmp_path)
 
 
 def test_a_file_that_is_no_memory_is_named(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
+import sqlite3
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # a full disk, missing rights, a file where a folder is needed
         place = error.filename or "writing the run"
         say(f"quintain: {place}: {error.strerror or error}; mend that and run the same command again")
+        return 2
+    except sqlite3.OperationalError as error:  # the same, of a memory or a cache
+        say(f"quintain: a database of the run: {error}; mend that and run the same command again")
         return 2
     except KeyboardInterrupt:
         say(f"quintain: interrupted{_way_back(options, arguments)}")

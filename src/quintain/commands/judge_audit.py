@@ -25,6 +25,8 @@ MEMORIES = 40
 """Memories of each language that cases are built from."""
 SEED = 11
 """Of the cases: every judge is asked the same."""
+MOST_UNANSWERED = 0.05
+"""Share of cases a judge may leave without a judgement: one that speaks on the easy ones alone proves nothing."""
 PRECISION, RECALL = 0.90, 0.95
 """What a judge has to reach. The published filter kept plans that were 82 % right, at about 93 % recall."""
 
@@ -44,7 +46,8 @@ def audit_judge(path: Path, folder: Path) -> dict[str, Any]:
         raise InputError(f"{path}: no stage of kind 'fas', so no judge to audit")
     judge = stage.judge or stage.teacher
     found = asyncio.run(_audit(judge, path.parent.resolve(), folder.absolute() / CACHE))
-    passed = found.precision.value >= PRECISION and found.recall.value >= RECALL
+    answered = found.unanswered <= MOST_UNANSWERED * (found.unanswered + found.judged)
+    passed = answered and found.precision.value >= PRECISION and found.recall.value >= RECALL
     name = judge.endpoint.model if judge.endpoint else "the offline judge"
     return {"judge": name, "passed": passed, **_to_json(found), "lines": _lines(found, name, passed)}
 
@@ -101,7 +104,8 @@ def _lines(found: Audit, name: str, passed: bool) -> list[str]:
         _row("kind of error named", found.named),
     ]
     if found.unanswered:
-        lines.append(f"{found.unanswered} cases without a judgement, which count as neither")
+        allowed = f"at most {100 * MOST_UNANSWERED:.0f} % may be"
+        lines.append(f"{found.unanswered} of {found.unanswered + found.judged} cases without a judgement ({allowed})")
     if found.spent.price:
         lines.append(f"price {found.spent.price:.2f}")
     needed = f"precision {PRECISION:.2f} at recall {RECALL:.2f}"

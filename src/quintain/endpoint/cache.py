@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quintain.interface.errors import InputError
+from quintain.interface.words import encodable
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,16 @@ class ReplyCache:
 
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._db = sqlite3.connect(path, isolation_level=None)
         try:
+            self._db = sqlite3.connect(path, isolation_level=None)
             # NORMAL waits for the disk at checkpoints only: 256 replies a second must not wait one by one
             self._db.executescript("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;")
             self._db.execute(
                 "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, text TEXT, problem TEXT, "
                 "prompt_tokens INTEGER, completion_tokens INTEGER) WITHOUT ROWID"
             )
+        except sqlite3.OperationalError as error:  # a full disk, missing rights, a folder in its place
+            raise InputError(f"{path}: {error}; mend that and run the same command again") from None
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: no cache of replies ({error}); remove it to start a new one") from None
 
@@ -57,9 +60,7 @@ class ReplyCache:
 
     def put(self, key: str, reply: Stored) -> None:
         """Keeps a reply."""
-        # half characters, which JSON escapes can hold, have no UTF-8 form
-        text = reply.text.encode("utf-8", "replace").decode()
-        row = (key, text, reply.problem, reply.prompt_tokens, reply.completion_tokens)
+        row = (key, encodable(reply.text), reply.problem, reply.prompt_tokens, reply.completion_tokens)
         self._db.execute("INSERT OR REPLACE INTO replies VALUES (?,?,?,?,?)", row)
 
     def close(self) -> None:

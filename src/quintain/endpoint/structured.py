@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Template
@@ -16,12 +17,17 @@ from quintain.endpoint.client import Completion, Endpoint
 from quintain.endpoint.config import EndpointConfig
 from quintain.interface.canonical import digest
 from quintain.interface.errors import ContextFull, InputError
+from quintain.interface.words import encodable
 
 JSON_TRIES = 3
 """Times a request is asked until the reply is JSON of the right shape."""
 
 Structured = Literal["schema", "object", "text"]
 """How JSON is asked for: by a schema, as any object, or by the prompt alone."""
+
+
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+"""How an escape of half a character begins; a whole one has two."""
 
 
 class Shape(BaseModel):
@@ -93,7 +99,7 @@ class StructuredEndpoint:
             InputError: the server refuses the key, the model or the request.
             InfraError: no answer after all tries; it is not cached, so a later run asks again.
         """
-        prompt = prompt.encode("utf-8", "replace").decode()  # half characters have no UTF-8 form
+        prompt = encodable(prompt)
         key = self._key(prompt, name, variant)
         stored = self._cache.get(key) if self._cache else None
         if stored is not None:
@@ -161,7 +167,9 @@ def parse(text: str, shape: type[Shape]) -> Shape | None:
     if start < 0:
         return None
     try:
-        found, _ = json.JSONDecoder().raw_decode(text[start:])
+        found, end = json.JSONDecoder().raw_decode(text[start:])
+        if _HALF.search(text, start, start + end):
+            found = json.loads(encodable(json.dumps(found, ensure_ascii=False)))
         # what only the offline teacher knows is no part of the schema, and is not believed from elsewhere
         public = _schema(shape)["properties"]
         return shape.model_validate({name: value for name, value in found.items() if name in public})

@@ -14,6 +14,7 @@ from quintain.interface.episode import Budget
 from quintain.interface.errors import FormatError, InfraError, ToolErrorKind, describe
 from quintain.interface.messages import FORMAT_CALL_ID, Action, Call, Observation
 from quintain.interface.tools import ResultError, Tool, Toolset
+from quintain.interface.words import encodable
 
 MESSAGE_CHARACTERS = 300
 """Error messages of tools are cut here: an exception's text may be a whole page."""
@@ -35,7 +36,7 @@ def format_observation(error: FormatError, call_id: str = FORMAT_CALL_ID, tool: 
 
 def error_observation(call: Call, kind: ToolErrorKind, message: str, seconds: float = 0.0) -> Observation:
     """What the agent reads after a call that failed."""
-    line = clean(" ".join(message.split()))
+    line = encodable(" ".join(message.split()))
     if len(line) > MESSAGE_CHARACTERS:
         line = line[: MESSAGE_CHARACTERS - 3] + "..."
     return Observation(call.id, call.tool, f"Error ({kind}): {line}", error=kind, seconds=seconds)
@@ -100,12 +101,7 @@ def _render(one: Tool, result: Any) -> tuple[Any, str]:
     """The validated JSON and the text the agent reads: strings as they are, all else as JSON."""
     value = one.to_json(result)
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return value, clean(text)
-
-
-def clean(text: str) -> str:
-    """Lone surrogates (a model can write them as JSON escapes) have no UTF-8 form and are replaced."""
-    return text.encode("utf-8", "replace").decode()
+    return value, encodable(text)
 
 
 def parallel(action: Action, toolset: Toolset) -> bool:

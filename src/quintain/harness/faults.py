@@ -17,11 +17,12 @@ from math import inf
 from random import Random
 from typing import Literal, cast, get_args
 
-from quintain.harness.calls import clean, error_observation
+from quintain.harness.calls import error_observation
 from quintain.harness.damage import damaged
 from quintain.interface.errors import InputError
 from quintain.interface.faults import ALWAYS_PERMANENT, KINDS, REFUSALS, DamageKind, FaultKind
 from quintain.interface.messages import Call, Observation, Turn
+from quintain.interface.words import encodable
 
 Wordings = Literal["train", "held_out"]
 
@@ -132,7 +133,7 @@ class Fault:
             return observation
         held_out = self.wordings == "held_out"
         kind, value, text = damaged(cast(DamageKind, self.kind), observation.value, Random(self.seed), held_out)
-        content = clean(text)
+        content = encodable(text)
         if content == observation.content:
             return observation
         return replace(observation, value=value, content=content, fault=kind, permanent=self.permanent)

@@ -24,6 +24,7 @@ from quintain.interface.errors import InfraError, InputError
 from quintain.interface.messages import Message, Turn
 from quintain.interface.reading import Unfinished, read_episodes, read_records
 from quintain.interface.records import SCHEMA, end_to_json, message_to_json, start_to_json, turn_to_json
+from quintain.interface.words import encodable
 
 __all__ = ["Journal", "JournalError", "SnapshotRef", "Unfinished", "read_journal", "read_records", "repair_tail"]
 
@@ -211,7 +212,7 @@ def _encode(record: dict[str, Any]) -> bytes:
 
 def _cleaned(value: Any) -> Any:
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
+        return encodable(value)
     if is_dataclass(value) and not isinstance(value, type):
         return {one.name: _cleaned(getattr(value, one.name)) for one in fields(value)}
     if isinstance(value, dict):

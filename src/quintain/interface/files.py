@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +29,27 @@ def replacing(path: Path, mode: int = 0o666) -> Iterator[IO[bytes]]:
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, path)
+
+
+def files_under(path: Path, unreadable: Callable[[], object] = lambda: None) -> list[Path]:
+    """A file itself, or every file of a folder and the folders in it, links to folders included, in order.
+
+    Args:
+        path: file or folder.
+        unreadable: called for each folder whose files can't be listed.
+    """
+    if not path.is_dir():
+        return [path]
+    found: list[Path] = []
+    seen: set[str] = set()
+    for folder, inner, names in os.walk(path, followlinks=True, onerror=lambda _: unreadable()):
+        real = os.path.realpath(folder)
+        if real in seen:  # a link that leads back
+            inner.clear()
+            continue
+        seen.add(real)
+        found += [Path(folder, name) for name in names]
+    return sorted(found)
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, bytes]]:

@@ -29,6 +29,11 @@ def words(text: str) -> list[str]:
     return found
 
 
+def encodable(text: str) -> str:
+    """The text with half characters, which JSON escapes and file names can hold and UTF-8 cannot, replaced by `?`."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def has_chinese(text: str) -> bool:
     """True if a Chinese character stands in the text."""
     return any("㐀" <= char <= "鿿" for char in text)

@@ -14,6 +14,7 @@ from typing import Any
 
 from quintain.endpoint.cache import ReplyCache
 from quintain.interface.episode import Episode
+from quintain.interface.errors import InputError
 from quintain.interface.reading import JOURNAL, read_episodes
 from quintain.interface.sample import Sample, SampleWriter
 from quintain.interface.tools import Toolset
@@ -32,7 +33,7 @@ from quintain.synthesis.memory import Excerpt, Memory, build
 from quintain.synthesis.offline.teacher import DECOYS, OfflineTeacher
 from quintain.synthesis.probe import bag_of_words, commonest_opening
 from quintain.synthesis.results import result_documents
-from quintain.synthesis.teacher import Prompts, Teacher
+from quintain.synthesis.teacher import NO_ANSWER, Prompts, Teacher
 from quintain.worlds.drawing import LANGUAGES
 
 MEMORY = "memory.sqlite"
@@ -66,7 +67,14 @@ def fas(workshop: Workshop, stage: FASStage, folder: Path) -> dict[str, Any]:
 
 
 def documents(workshop: Workshop, stage: FASStage, counts: Counter[str]) -> Iterator[Document]:
-    """What the memory is built from: the world's own documents, files, and tool results of earlier stages."""
+    """What the memory is built from: the world's own documents, files, and tool results of earlier stages.
+
+    Raises:
+        InputError: the world has no tool of a name in `tools`.
+    """
+    names = [tool.name for tool in fas_world(workshop, stage).toolset()]
+    for unknown in (one for one in stage.tools if one not in names):
+        raise InputError(f"stage {stage.name!r}: tools: no tool {unknown!r}; the world has {', '.join(names)}")
     return chain(
         _world_documents(fas_world(workshop, stage)) if stage.world_documents else (),
         read_documents([workshop.home / path for path in stage.documents], counts),
@@ -267,7 +275,17 @@ def _line(tally: Tally) -> str:
     samples = ", ".join(f"{count:,} {name}" for name, count in sorted(tally.kept.items())) or "no sample"
     rejected = sum(count for name, count in tally.counts.items() if name.startswith("plans rejected"))
     price = f", price {tally.spent.price:.2f}" if tally.spent.price else ""
-    return f"{samples}; {rejected:,} plans rejected{price}"
+    return f"{samples}; {rejected:,} plans rejected{price}{_left_out(tally)}"
+
+
+def _left_out(tally: Tally) -> str:
+    """What a reader must know of what is missing: requests without an answer; and why, where there is no sample."""
+    unanswered = sum(count for name, count in tally.counts.items() if name.endswith(NO_ANSWER))
+    said = f"; {unanswered:,} requests had no answer and are left out" if unanswered else ""
+    if tally.kept:
+        return said
+    reasons = [f"{name} ({count:,})" for name, count in tally.counts.most_common(3) if count]
+    return f"{said}; why: {', '.join(reasons) or 'the memory holds no statement, for the documents gave none'}"
 
 
 def _probes_line(probes: dict[str, Any]) -> str:

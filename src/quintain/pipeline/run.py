@@ -19,13 +19,15 @@ from pydantic import BaseModel
 from quintain.curation.review import said_of
 from quintain.interface.canonical import digest
 from quintain.interface.errors import InputError
-from quintain.interface.files import replacing
+from quintain.interface.files import files_under, replacing
 from quintain.interface.reading import JOURNAL
+from quintain.interface.words import encodable
 from quintain.pipeline.curate import sources
 from quintain.pipeline.following import followed
 from quintain.pipeline.workshop import LOCK, Workshop
 from quintain.progress import log_to, say
 from quintain.recipe import CurateStage, Recipe, recipe_from_table
+from quintain.synthesis.teacher import own_prompts
 
 MANIFEST = "manifest.json"
 LOG = "log.txt"
@@ -117,6 +119,7 @@ def _fingerprint(workshop: Workshop, stage: Any, done: list[Finished]) -> str:
             "seed": workshop.recipe.seed,
             "digests": workshop.digest_table(),
             **_texts(workshop, stage),
+            **_prompts(workshop.home, stage),
             **{str(path): _import_digest(workshop.home / path) for path in getattr(stage, "imports", ())},
         }
     )
@@ -145,9 +148,16 @@ def _program_files(workshop: Workshop, stage: Any) -> dict[str, str]:
 def _texts(workshop: Workshop, stage: Any) -> dict[str, Any]:
     """Name, size and time of every text file a stage reads: a corpus may be too large to be read for a digest."""
     named = [workshop.home / one for key in ("text", "documents") for one in getattr(stage, key, ())]
-    files = sorted(file for path in named for file in (path, *path.rglob("*")) if file.is_file())
-    found = [[str(file), file.stat().st_size, str(file.stat().st_mtime_ns)] for file in files]
+    files = sorted(file for path in named for file in files_under(path) if file.is_file())
+    found = [[encodable(str(file)), file.stat().st_size, str(file.stat().st_mtime_ns)] for file in files]
     return {"texts": found} if named else {}
+
+
+def _prompts(home: Path, stage: Any) -> dict[str, Any]:
+    """The user's own prompts of a stage's teacher and judge: another prompt is another sample."""
+    folders = [one.prompts for one in (getattr(stage, "teacher", None), getattr(stage, "judge", None)) if one]
+    texts = [own_prompts(home / one) for one in folders if one]
+    return {"prompts": texts} if texts else {}
 
 
 def _import_digest(folder: Path) -> str:

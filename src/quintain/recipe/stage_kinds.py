@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from quintain.curation.config import CurationConfig
 from quintain.endpoint.config import EndpointConfig, PromptConfig
@@ -100,6 +100,9 @@ class FASStage(Stage):
         return self
 
 
+CPT_SOURCES = ("planning", "reasoning", "has", "general")
+
+
 class CPTStage(Stage):
     """Continual pre-training on synthesised samples and general text."""
 
@@ -108,7 +111,7 @@ class CPTStage(Stage):
     """Synthesis stages; or earlier cpt stages, for what was too long for them."""
     text: list[str] = []
     """General text: files and folders, relative to the recipe, or `python-docs`."""
-    tokens: dict[str, int] = {}
+    tokens: dict[str, Annotated[int, Field(ge=1)]] = {}
     """Tokens to learn from by source (`planning`, `reasoning`, `has`, `general`); a source not named is read once."""
     start: str = "base"
     """`base` or the name of an earlier training stage."""
@@ -117,6 +120,13 @@ class CPTStage(Stage):
     replay_share: float = Field(0.2, ge=0, lt=1)
     """Share of this stage's tokens that are replay."""
     train: CPTConfig = CPTConfig()
+
+    @field_validator("tokens")
+    @classmethod
+    def _known_sources(cls, tokens: dict[str, int]) -> dict[str, int]:
+        for unknown in (one for one in tokens if one not in CPT_SOURCES):
+            raise ValueError(f"no source {unknown!r}; there are {', '.join(CPT_SOURCES)}")
+        return tokens
 
 
 class CurateStage(Stage):

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from quintain.studies.study import Cell
 
 LAST = 100
-"""Steps at the end of fine-tuning whose mean loss is compared: a single step is one batch's luck."""
+"""Steps at the end of fine-tuning whose mean loss is compared: a single step is one batch's luck. At most a quarter of
+all, or a short run's end would be its beginning, too."""
 
 Measured = Sequence[tuple["Cell", dict[str, Any]]]
 """Cells and what was found of each."""
@@ -198,23 +199,27 @@ def loss_figures(losses: Sequence[float], control: Sequence[float]) -> dict[str,
         losses: of every step `[S]`.
         control: of every step of the model without pre-training `[S']`.
     """
-    aim, window = mean(control[-LAST:]), min(LAST, len(control))
+    window = max(1, min(LAST, len(control) // 4))
+    aim = mean(control[-window:])
     reached = (step for step in range(1, len(losses) + 1) if mean(losses[max(0, step - window) : step]) <= aim)
     return {
         "final": losses[-1],
         "least": min(losses),
-        "last_mean": mean(losses[-LAST:]),
+        "last_mean": mean(losses[-window:]),
         "steps_to_control": next(reached, None),
     }
 
 
 def _fit(found: Measured) -> dict[str, Any]:
-    """Score against tokens, of the original and every amount of first-order and higher-order actions."""
-    points = [
-        (one["cpt_tokens"], one["pass1"])
-        for cell, one in found
-        if cell.group == "original" or (cell.group.startswith("fas_has") and "-" not in cell.group)
-    ]
+    """Score against tokens, of the original and every amount of first-order and higher-order actions.
+
+    Seeds of one amount read whole documents, so a few tokens more or less: they share the mean, and are one amount.
+    """
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for cell, one in found:
+        if cell.group == "original" or (cell.group.startswith("fas_has") and "-" not in cell.group):
+            groups.setdefault(cell.group, []).append(one)
+    points = [(mean(one["cpt_tokens"] for one in same), one["pass1"]) for same in groups.values() for one in same]
     try:
         laws = fit_scaling([x for x, _ in points], [y for _, y in points])
     except InputError as error:

@@ -28,8 +28,8 @@ class TeacherConfig(BaseModel):
     structured: Structured = "schema"
     """How JSON is asked for: by a schema, as any object, or by the prompt alone."""
     prompts: Path | None = Field(None, strict=False)
-    """Folder with your own prompts, `questions.md`, `plan.md`, `judge.md`, `reason.md`, `refine.md`, `alternatives.md`;
-    relative to the recipe."""
+    """Folder with your own prompts, `questions.md`, `plan.md`, `judge.md`, `reason.md`, `refine.md`, `alternatives.md`,
+    `recover.md`; relative to the recipe."""
 
 
 class FASConfig(BaseModel):

@@ -12,11 +12,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
 from quintain.interface.errors import InputError
+from quintain.interface.files import files_under
 from quintain.interface.markup import block_lines
+from quintain.interface.words import encodable
 
 MAX_BYTES = 20_000_000
 """A larger single document (or line of JSON Lines) is left out: it is a dump, not a text about one thing."""
@@ -25,7 +28,7 @@ MAX_TITLE = 100
 """Longer titles are cut, in characters."""
 
 REENCODED = "read from another encoding than UTF-8"
-"""Counted among the reasons, but the document is kept."""
+"""Counted among the reasons, but what was read is kept."""
 
 _TEXT = {".txt", ".text"}
 _MARKDOWN = {".md", ".markdown"}
@@ -83,8 +86,7 @@ def read_documents(paths: Iterable[Path], skipped: Counter[str], *, titled: bool
     for path in paths:
         if not path.exists():
             raise InputError(f"documents not found: {path}; give a folder of .txt, .md, .html or .jsonl files")
-        files = sorted(file for file in path.rglob("*") if not file.is_dir()) if path.is_dir() else [path]
-        for file in files:
+        for file in files_under(path, lambda: skipped.update(["folders that can't be read"])):
             try:
                 yield from _read(file, skipped, titled)
             except Skip as reason:
@@ -102,14 +104,19 @@ def _read(file: Path, skipped: Counter[str], titled: bool) -> Iterator[Document]
     time = datetime.fromtimestamp(file.stat().st_mtime, UTC).date().isoformat()
     if kind in _LINES:
         with file.open("rb") as stream:
-            yield from _lines(stream, file, time, skipped, None if titled else file.stem)
-        return
+            wide = stream.peek(2).startswith(_WIDE)
+            if not wide:
+                yield from _lines(stream, file, time, skipped, None if titled else file.stem)
+                return
     size = file.stat().st_size
     if size > MAX_BYTES:
         raise Skip(f"larger than {MAX_BYTES // 1_000_000} MB")
     text = decode(file.read_bytes(), skipped)
     if not text.strip():
         raise Skip("empty")
+    if kind in _LINES:  # in an encoding whose lines no byte ends
+        yield from _lines(BytesIO(text.encode()), file, time, skipped, None if titled else file.stem)
+        return
     found = _page(text, file.stem) if kind in _HTML else _sections(text, file.stem, kind in _MARKDOWN)
     for title, body in found:
         yield _document(title, body, str(file), time)
@@ -158,10 +165,14 @@ def _encoding(data: bytes) -> str:
 def _page(text: str, stem: str) -> list[tuple[str, str]]:
     try:
         from bs4 import BeautifulSoup
+        from bs4.builder import ParserRejectedMarkup
     except ImportError:
         raise InputError("reading HTML needs beautifulsoup4: pip install 'quintain[synth]'") from None
 
-    soup = BeautifulSoup(text, "html.parser")
+    try:
+        soup = BeautifulSoup(text, "html.parser")
+    except (ParserRejectedMarkup, RecursionError):
+        raise Skip("HTML that can't be parsed") from None
     title = soup.title.get_text(" ", strip=True) if soup.title else ""
     for element in soup(["script", "style", "title", "nav"]):
         element.decompose()
@@ -233,6 +244,5 @@ def _record(line: str, where: str, time: str, untitled: str | None) -> Document:
 
 
 def _document(title: str, text: str, source: str, time: str) -> Document:
-    # half characters (JSON escapes can hold them) have no UTF-8 form
-    plain = " ".join(title.split())[:MAX_TITLE].encode("utf-8", "replace").decode()
-    return Document(plain, text.encode("utf-8", "replace").decode(), source, time)
+    plain = " ".join(title.split())[:MAX_TITLE]
+    return Document(encodable(plain), encodable(text), encodable(source), encodable(time))

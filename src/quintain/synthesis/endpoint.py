@@ -11,7 +11,7 @@ from quintain.endpoint.cache import ReplyCache
 from quintain.endpoint.structured import Reply, StructuredEndpoint
 from quintain.interface.errors import InfraError, InputError
 from quintain.synthesis.config import TeacherConfig
-from quintain.synthesis.teacher import Prompts, Request
+from quintain.synthesis.teacher import NO_ANSWER, Prompts, Request
 
 PATIENCE = 20
 """Requests in a row without any answer after which the server counts as down."""
@@ -63,11 +63,11 @@ class EndpointTeacher:
         await self._endpoint.close()
 
     def _no_answer(self, error: InfraError) -> Reply:
-        """Counts a request the server did not answer; it is not cached, so a later run asks again."""
+        """Counts a request the server did not answer; it is not cached, so a stage that runs again asks it again."""
         self._silent += 1
         if self._silent >= PATIENCE:
             raise InputError(
                 f"teacher: {self._silent} requests in a row failed, the last with: {error}; replies so far are kept, "
                 "run the same command again to go on"
             )
-        return Reply(problem="no answer from the server after all tries")
+        return Reply(problem=NO_ANSWER)

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from pydantic import model_validator
+
 from quintain.endpoint.structured import Shape
 from quintain.interface.messages import Action
 from quintain.interface.tools import Toolset
@@ -44,6 +46,12 @@ class Judgement(Shape):
     right: bool
     kind: Literal["", "content_inconsistency", "search_necessity", "logic_discontinuity", "invalid_tool"] = ""
     reason: str = ""
+
+    @model_validator(mode="after")
+    def _kind_of_what_is_wrong(self) -> Judgement:
+        if self.right == bool(self.kind):
+            raise ValueError("a wrong plan has a kind of error, a right one has none")
+        return self
 
 
 @dataclass(frozen=True, slots=True)

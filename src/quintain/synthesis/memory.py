@@ -87,13 +87,15 @@ class Memory:
     def __init__(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path
-        self._db = sqlite3.connect(path)
         try:
+            self._db = sqlite3.connect(path)
             version = self._db.execute("PRAGMA user_version").fetchone()[0]
             if version > SCHEMA:
                 raise InputError(f"{path}: memory schema {version} is newer than {SCHEMA}; update quintain")
             self._db.executescript(f"PRAGMA journal_mode = WAL; {_TABLES} PRAGMA user_version = {SCHEMA};")
             self._db.execute("CREATE TEMP TABLE made (id TEXT PRIMARY KEY) WITHOUT ROWID")
+        except sqlite3.OperationalError as error:  # a full disk, missing rights, a folder in its place
+            raise InputError(f"{path}: {error}; mend that and run the same command again") from None
         except sqlite3.DatabaseError as error:
             raise InputError(f"{path}: no memory ({error}); remove it to build it again") from None
 

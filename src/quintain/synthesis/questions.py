@@ -108,8 +108,9 @@ def take_questions(excerpt: Excerpt, styles: Sequence[str], reply: Reply, counts
     if len(made.questions) > len(styles):
         counts["questions left out: more than asked for"] += len(made.questions) - len(styles)
     found: dict[str, Question] = {}
+    taken: set[str] = set()
     for one in made.questions[: len(styles)]:
-        reason = _unfit(one, excerpt, styles)
+        reason = _unfit(one, excerpt, styles) or ("a second one of its style" if one.style in taken else "")
         if reason:
             counts[f"questions left out: {reason}"] += 1
             continue
@@ -118,6 +119,7 @@ def take_questions(excerpt: Excerpt, styles: Sequence[str], reply: Reply, counts
         if identity in found:
             counts["questions left out: asked twice in one reply"] += 1
             continue
+        taken.add(one.style)
         knowledge = tuple(excerpt.all[number - 1] for number in one.statements)
         found[identity] = Question(
             identity, excerpt.id, one.style, excerpt.language, one.question, tuple(one.answer), knowledge, one.frame
@@ -145,6 +147,8 @@ def _unfit(one: MadeQuestion, excerpt: Excerpt, styles: Sequence[str]) -> str:
 def _unfit_riddle(one: MadeQuestion, excerpt: Excerpt) -> str:
     if names(one.question, excerpt.entity):
         return "a riddle that names what it asks about"
+    if any(stands(value, one.question) for value in one.answer):
+        return "a riddle that says its answer"
     if not any(stands(value, one.question) for value in excerpt.telling):
         return "a riddle without a clue that fits one thing only"
     return ""

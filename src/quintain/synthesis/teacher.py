@@ -38,6 +38,10 @@ class Request:
     variant: int = 0
 
 
+NO_ANSWER = "no answer from the server after all tries"
+"""The problem of a reply that never came."""
+
+
 @runtime_checkable
 class Teacher(Protocol):
     """Writes what is learnt from. Two implementations: an endpoint, and one that works without a model."""
@@ -58,14 +62,17 @@ class Prompts:
         folder: of the user's own `KIND.md` files; None for none.
 
     Raises:
-        InputError: the folder does not exist.
+        InputError: the folder does not exist, or one of its `.md` files is no prompt or no text in UTF-8.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        if folder is not None and not folder.is_dir():
-            raise InputError(f"prompts folder not found: {folder}")
-        self._folder = folder
-        self._known: dict[str, Template] = {}
+        packaged = resources.files("quintain.synthesis") / "prompts"
+        texts = {one.name: one.read_text(encoding="utf-8") for one in packaged.iterdir()}
+        for name, text in own_prompts(folder).items():
+            if name not in texts:
+                raise InputError(f"{folder}: {name} is no prompt; there are {', '.join(sorted(texts))}")
+            texts[name] = text
+        self._templates = {name.removesuffix(".md"): Template(text) for name, text in texts.items()}
 
     def render(self, request: Request) -> str:
         """The text to send.
@@ -75,15 +82,26 @@ class Prompts:
         """
         values = {name: shown(value) for name, value in request.fields.items()}
         values["language"] = LANGUAGES.get(request.language, request.language)
-        return filled(self._template(request.kind), f"{request.kind}.md", values)
+        return filled(self._templates[request.kind], f"{request.kind}.md", values)
 
-    def _template(self, kind: str) -> Template:
-        if kind not in self._known:
-            own = self._folder / f"{kind}.md" if self._folder else None
-            packaged = resources.files("quintain.synthesis") / "prompts" / f"{kind}.md"
-            text = (own if own is not None and own.is_file() else packaged).read_text(encoding="utf-8")
-            self._known[kind] = Template(text)
-        return self._known[kind]
+
+def own_prompts(folder: Path | None) -> dict[str, str]:
+    """Texts of the `.md` files in a user's folder of prompts, by name; none without a folder.
+
+    Raises:
+        InputError: the folder does not exist, or a file can't be read as UTF-8.
+    """
+    if folder is None:
+        return {}
+    if not folder.is_dir():
+        raise InputError(f"prompts folder not found: {folder}")
+    found = {}
+    for path in sorted(folder.glob("*.md")):
+        try:
+            found[path.name] = path.read_text(encoding="utf-8")
+        except (UnicodeDecodeError, IsADirectoryError) as error:
+            raise InputError(f"{path}: a prompt is a text file in UTF-8: {error}") from None
+    return found
 
 
 def shown(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from quintain.interface.episode import Episode, Outcome, Verdict
 from quintain.interface.errors import LimitKind
+from quintain.interface.words import encodable
 
 _LIMIT = re.compile(r"limit\((\w+)\)")
 _KINDS = ("answered", "declined", "agent_error", "infra_error")
@@ -23,7 +24,7 @@ class Rejected(Exception):
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        detail = detail.encode("utf-8", "replace").decode()  # it quotes what may be no text
+        detail = encodable(detail)  # it quotes what may be no text
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail

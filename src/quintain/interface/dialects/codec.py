@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quintain.interface.errors import InputError
+from quintain.interface.words import encodable
 
 
 class TokenizerCodec:
@@ -39,8 +40,7 @@ class TokenizerCodec:
 
     def encode(self, text: str) -> list[int]:
         """Ids of `text`, in which special tokens are plain text; lone surrogates become `?`."""
-        text = text.encode("utf-8", "replace").decode("utf-8")
-        ids: list[int] = self._plain.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self._plain.encode(encodable(text), add_special_tokens=False).ids
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -52,7 +52,8 @@ class Audit:
         unforeseen: the same for kinds the offline judge has no rule for, by family.
         named: wrong plans whose kind it named, among those it rejected.
         misjudged: families it got wrong, with how often.
-        unanswered: cases without a judgement; they count as neither.
+        judged: cases with a judgement.
+        unanswered: cases without one; they count as neither.
         spent: what was asked.
     """
 
@@ -62,6 +63,7 @@ class Audit:
     unforeseen: dict[str, Share]
     named: Share
     misjudged: dict[str, Share]
+    judged: int
     unanswered: int
     spent: Spent
 
@@ -102,6 +104,7 @@ def summarise(judged: Sequence[tuple[Case, Judgement]], unanswered: int, spent: 
         },
         named=_share((case, case.kind == found.kind) for case, found in judged if case.kind and not found.right),
         misjudged={name: share for name, share in wrong.items() if share.hits},
+        judged=len(judged),
         unanswered=unanswered,
         spent=spent,
     )
