@@ -24,3 +24,14 @@ from quintain.interface.markup import block_lines
 )  # fmt: skip
 def test_a_line_is_a_block(page, text):
     assert block_lines(BeautifulSoup(page, "html.parser")) == text
+
+
+def test_a_page_of_blocks_in_blocks_is_read_to_its_bottom():
+    assert block_lines(BeautifulSoup("<div>" * 20_000 + "deep", "html.parser")) == "deep"
+
+
+def test_blocks_in_verbatim_text_keep_its_lines():
+    assert (
+        block_lines(BeautifulSoup("<pre>a\nb <b>c\nd</b><div>e</div>f</pre>g\nh", "html.parser"))
+        == "a\nb c\nd\ne\nf\ng h"
+    )

@@ -84,7 +84,7 @@ async def test_a_tool_that_is_gone_is_passed_over_where_what_comes_next_has_been
     episode = await rescue(task("country_number"), struck("tool_gone", "search"))
     assert episode.success
     assert did(episode) == ["search", "open", "answered"]
-    assert episode.turns[1].action.thought == "search can't be used; I go on without it."
+    assert episode.turns[1].action.thought == "No search then; open will do."
 
 
 @pytest.mark.parametrize(
@@ -123,8 +123,11 @@ async def test_only_the_calls_of_a_turn_that_failed_are_made_again():
 async def test_a_wrong_call_is_corrected_and_a_malformed_one_written_again():
     wrong = do("open", title="Atlantis")
     episode = await rescue(task("country_number"), None, wrong)
-    assert episode.turns[1].action.thought == "That call was wrong; I correct it."
+    assert episode.turns[1].action.thought == "open can't do that; search can."
     assert episode.success
+    searched = (await rescue(task("country_number"))).turns[0].action
+    episode = await rescue(task("country_number"), None, searched, wrong)
+    assert episode.turns[2].action.thought == "Wrong use of open; this is right."
     broken = Action(error=FormatError("json", "no JSON"), text="{")
     episode = await rescue(task("country_number"), None, broken)
     assert episode.turns[1].action.thought == "That was no proper call; I write it again."

@@ -1,6 +1,7 @@
 """What a teacher says of trouble: what went wrong, and what it does about it. One sentence for each case.
 
-A small model learns one sentence for one situation; what varies at random can't be learnt.
+A small model learns one sentence for one situation; what varies at random can't be learnt. It does what the sentence
+says: one that goes on names the tool it goes on with. And remedies begin differently: first words decide the rest.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from quintain.interface.messages import Observation
 Remedy = Literal[
     "retry",  # the same call once more
     "last_retry",  # the same call for the last time
-    "correct",  # another call in place of a wrong one
+    "correct",  # another tool in place of a wrong call
+    "differently",  # the same tool, called as it should be
     "rewrite",  # a well-formed call in place of a malformed one
     "without",  # on without a tool that can't be used
     "useless",  # on without a result that says nothing
+    "enough",  # an answer, for no more is needed
     "decline",  # it can't be done, and that is said
 ]
 
@@ -35,14 +38,13 @@ _RETRY: dict[str, dict[Language, str]] = {
 _OTHER: dict[Remedy, dict[Language, str]] = {
     # says so, for a model can read a number of tries in a text but not count them in its history
     "last_retry": {"en": "{tool} fails again; I try one last time.", "zh": "{tool} 又失败了，我再试最后一次。"},
-    "correct": {"en": "That call was wrong; I correct it.", "zh": "刚才的调用不对，我改正它。"},
+    "correct": {"en": "{tool} can't do that; {next} can.", "zh": "{tool} 做不到这个，{next} 可以。"},
+    "differently": {"en": "Wrong use of {tool}; this is right.", "zh": "刚才 {tool} 用得不对，这样才对。"},
     "rewrite": {"en": "That was no proper call; I write it again.", "zh": "刚才的写法不对，我重写一次。"},
-    "without": {"en": "{tool} can't be used; I go on without it.", "zh": "{tool} 无法使用，我不用它继续。"},
-    "useless": {"en": "That gave nothing of use; I go on without it.", "zh": "没有得到有用的内容，我不用它继续。"},
-    "decline": {
-        "en": "{tool} can't be used, and I can't do without it.",
-        "zh": "{tool} 无法使用，没有它就做不到。",
-    },
+    "without": {"en": "No {tool} then; {next} will do.", "zh": "没有 {tool}，用 {next} 就行。"},
+    "useless": {"en": "Nothing of use; {next} will do.", "zh": "没有有用的内容，用 {next} 就行。"},
+    "enough": {"en": "I know enough to answer.", "zh": "我知道的已经够回答了。"},
+    "decline": {"en": "It can't be done without {tool}.", "zh": "缺了 {tool} 就做不到。"},
 }
 
 _REASONS: dict[str, dict[Language, str]] = {
@@ -55,12 +57,17 @@ _REASONS: dict[str, dict[Language, str]] = {
 _DAMAGED: dict[Language, str] = {"en": "its results are damaged", "zh": "它的结果有误"}
 
 
-def analysis(trouble: Observation, remedy: Remedy, language: Language) -> str:
-    """What went wrong in one observation and what is done about it."""
-    kind = trouble.fault or trouble.error
-    if remedy == "retry" and kind in _RETRY:
-        return _RETRY[kind][language].format(tool=trouble.tool)
-    return _OTHER["correct" if remedy == "retry" else remedy][language].format(tool=trouble.tool)
+def analysis(trouble: Observation, remedy: Remedy, language: Language, following: str = "") -> str:
+    """What went wrong in one observation and what is done about it.
+
+    Args:
+        trouble: what came back.
+        remedy: what is done.
+        language: of the sentence.
+        following: name of the tool that is called next.
+    """
+    said = _RETRY[trouble.fault or trouble.error] if remedy == "retry" else _OTHER[remedy]
+    return said[language].format(tool=trouble.tool, next=following)
 
 
 def declined(trouble: Observation, language: Language) -> str:

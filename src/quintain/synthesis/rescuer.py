@@ -122,8 +122,10 @@ class _Rescue:
         if not self._trouble:
             return action.thought
         trouble = self._trouble[0]
-        remedy = _passed_over(trouble)
-        return analysis(trouble, remedy, self._language) if remedy else action.thought
+        remedy = _passed_over(trouble, action)
+        if remedy is None:
+            return action.thought
+        return analysis(trouble, remedy, self._language, action.calls[0].tool if action.calls else "")
 
     def _supported(self, action: Action | None) -> bool:
         """True if every word and number the action writes has been read."""
@@ -133,13 +135,17 @@ class _Rescue:
         return all(_stands(word, self._read) for text in texts for word in _WORD.findall(text.casefold()))
 
 
-def _passed_over(trouble: Observation) -> Remedy | None:
+def _passed_over(trouble: Observation, action: Action) -> Remedy | None:
     """What is done about trouble that needs no second try; None where what is needed stands in the damaged result."""
-    if trouble.fault in REFUSALS:
-        return "without"
+    if trouble.fault not in (*REFUSALS, "", "empty_result", "wrong_type"):
+        return None
+    if action.answer is not None:
+        return "enough"
     if trouble.fault:
-        return "useless" if trouble.fault in ("empty_result", "wrong_type") else None
-    return "rewrite" if trouble.error == "format" else "correct"
+        return "without" if trouble.fault in REFUSALS else "useless"
+    if trouble.error == "format":
+        return "rewrite"
+    return "differently" if action.calls[0].tool == trouble.tool else "correct"
 
 
 def _heard(view: View) -> dict[str, list[Observation]]:
