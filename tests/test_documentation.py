@@ -273,6 +273,22 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
 
 
 @pytest.mark.parametrize("suffix", ["", ".zh"])
+def test_the_pages_on_grpo_quote_the_longer_runs_as_measured(suffix):
+    result = measured("grpo_desk_longer")
+    page = (DOCS / "concepts" / f"grpo{suffix}.md").read_text(encoding="utf-8")
+    assert f"{result['before']['pass1']:.3f}" in page
+    for run in result["runs"]:
+        gain = run["difference"]["estimate"]
+        said = [
+            f"{run['steps']} ",
+            f"{run['after']['pass1']:.3f}",
+            f"{gain['value']:+.3f} [{gain['low']:.3f}, {gain['high']:.3f}]",
+        ]
+        said.append(f"{run['calls_per_success_ratio']['value']:.3f}")
+        assert re.search(".*?".join(map(re.escape, said)), page, re.DOTALL)
+
+
+@pytest.mark.parametrize("suffix", ["", ".zh"])
 def test_the_pages_on_grpo_quote_what_a_cost_did_as_measured(suffix):
     result = measured("grpo_desk_cost")
     (gain,) = (one["estimate"] for name, one in result["differences"].items() if name.endswith("a cost - before"))

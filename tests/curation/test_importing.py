@@ -278,3 +278,69 @@ def test_a_wrong_setting_is_one_line_with_what_is_allowed(tmp_path, capsys, sett
     told = capsys.readouterr().err.lower()
     assert message in told
     assert "keys: failure_share, mask, window_turns" in told
+
+
+CALL = {"id": 0, "function": {"name": "search", "arguments": "{}"}}
+"""A call whose id is the number 0."""
+
+
+def rejection(tmp_path, record, form="messages"):
+    """The line that stops a strict import of one record."""
+    path = write(tmp_path / "one.jsonl", json.dumps(record))
+    with pytest.raises(InputError) as stopped:
+        import_files([path], form, tmp_path / "out", strict=True)
+    return str(stopped.value).removeprefix(f"{path}:1: ")
+
+
+def chat(*messages, **columns):
+    return {"messages": [{"role": "user", "content": "?"}, *messages], **columns}
+
+
+def sharegpt(*entries, **columns):
+    return {"conversations": [{"from": "human", "value": "?"}, *entries], **columns}
+
+
+@pytest.mark.parametrize(
+    ("form", "record", "reason"),
+    [
+        ("sharegpt", sharegpt({"from": "gpt", "value": "1"}, messages=[]), "messages: both"),
+        ("sharegpt", sharegpt({"from": "gpt", "value": "1", "weight": 0}), "weight: message 1"),
+        ("sharegpt", sharegpt({"from": "gpt", "value": "1", "train": False}), "weight: message 1"),
+        ("sharegpt", sharegpt({"from": "gpt", "value": "1", "image": "a.png"}), "image: 'image' in entry 1"),
+        ("sharegpt", sharegpt({"from": "function_call", "value": "<think>I will</think>[]"}), "call: entry 1"),
+        ("sharegpt", sharegpt({"from": "gpt", "value": "1"}, system=[]), "content: 'system' must be text"),
+        ("messages", chat({"role": "assistant", "content": "1", "images": ["a"]}), "image: 'images' in message 1"),
+        ("messages", chat({"role": "assistant", "content": "1"}, score=0.5), "column: 'score' is 0.5 without"),
+        ("messages", chat({"role": "x\ny", "content": "1"}), "role: message 1: role 'x"),
+    ],
+)
+def test_what_would_be_lost_without_a_word_is_rejected_in_one_line(tmp_path, form, record, reason):
+    said = rejection(tmp_path, record, form)
+    assert said.startswith(reason)
+    assert len(said.splitlines()) == 1
+
+
+@pytest.mark.parametrize("mark", [{"is_error": True}, {"status": "error"}, {"error": "boom"}])
+def test_a_failed_result_is_failed_however_it_is_marked(tmp_path, mark):
+    result = {"role": "tool", "tool_call_id": 0, "content": "boom", **mark}
+    record = chat({"role": "assistant", "tool_calls": [CALL]}, result, {"role": "assistant", "content": "1"})
+    import_files([write(tmp_path / "one.jsonl", json.dumps(record))], "messages", tmp_path / "out")
+    (found,) = episodes_of(tmp_path / "out")
+    assert (found.turns[0].action.calls[0].id, found.turns[0].observations[0].error) == ("0", "exception")
+
+
+def test_files_of_one_name_have_episodes_of_different_ids(tmp_path):
+    paths = []
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        paths.append(write(tmp_path / folder / "x.jsonl", json.dumps(GOOD)))
+    assert import_files(paths, "messages", tmp_path / "out").episodes == 2
+    assert [one.id for one in episodes_of(tmp_path / "out")] == ["x-1", "x~1-1"]
+
+
+def test_an_import_of_nothing_names_the_first_place_or_the_file(tmp_path):
+    bad = write(tmp_path / "bad.jsonl", json.dumps(BAD), "{")
+    with pytest.raises(InputError, match=r"1 no_action.*; the first: .*bad\.jsonl:1: no_action: "):
+        import_files([bad], "messages", tmp_path / "one")
+    with pytest.raises(InputError, match=r"nothing to import: no record in .*empty\.jsonl"):
+        import_files([write(tmp_path / "empty.jsonl")], "messages", tmp_path / "two")

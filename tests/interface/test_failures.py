@@ -82,6 +82,25 @@ def test_recovered_is_a_success_or_a_decline_after_a_fault_that_stays():
     assert not recovered(episode(success=None, turns=[gone, said]))
 
 
+@pytest.mark.parametrize("answered", ["Cannot answer:", "Cannot answer: .", "无法回答：。"])
+def test_a_decline_without_a_reason_is_not_honest(answered):
+    gone = struck("tool_gone", permanent=True)
+    assert not recovered(episode(success=False, turns=[gone, answer(answered)], outcome=DECLINED))
+
+
+def test_a_renamed_field_can_be_read_and_is_no_reason_to_decline():
+    renamed = struck("renamed_field", permanent=True)
+    assert not recovered(episode(success=False, turns=[renamed, answer("Cannot answer: odd")], outcome=DECLINED))
+
+
+def test_two_equal_calls_at_once_are_no_repeat_for_neither_has_seen_the_other_fail():
+    (one,), (seen,) = BAD.action.calls, BAD.observations
+    calls, both = (one, replace(one, id="c2")), (seen, replace(seen, call_id="c2"))
+    twice = replace(BAD, action=replace(BAD.action, calls=calls), observations=both)
+    assert repeats(twice, answer()) == [False, False]
+    assert repeats(twice, BAD, answer()) == [False, True, False]
+
+
 def test_steps_to_recover_count_the_turns_until_one_gets_through():
     late = struck("timeout", query="x")
     assert steps_to_recover(episode(turns=[GOOD, late, GOOD, answer()])) == 1

@@ -68,6 +68,10 @@ def test_lines_without_a_home_are_told_and_those_with_two_refused(tmp_path):
             "'query' is a required property",
         ),
         ({"episode": "t#0", "turn": 0, "calls": [{"tool": "find", "arguments": {}}]}, "no tool named 'find'"),
+        (
+            {"episode": "t#0", "turn": 0, "calls": [{"tool": "search", "arguments": {"query": float("nan")}}]},
+            "arguments of search are no JSON",
+        ),
     ],
 )
 def test_a_wrong_line_is_named_with_its_fault(tmp_path, line, message):

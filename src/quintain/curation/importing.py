@@ -77,7 +77,7 @@ def import_files(
         raise InputError(f"{out} holds a journal already; give another --out")
     journal.parent.mkdir(parents=True, exist_ok=True)
     partial = journal.with_suffix(".partial")
-    counts, seen = Imported(), set[str]()
+    counts, seen, first = Imported(), set[str](), ""
     with ExitStack() as stack:
         records = stack.enter_context(partial.open("wb"))
         toolsets = stack.enter_context((out / TOOLSETS).open("wb"))
@@ -87,6 +87,7 @@ def import_files(
                 if strict:
                     raise InputError(f"{place}:{number}: {read}")
                 counts.rejected[read.reason] += 1
+                first = first or f"; the first: {place}:{number}: {read}"
                 told = {"file": str(place), "line": number, "reason": read.reason, "detail": read.detail}
                 rejected.write(orjson.dumps(told) + b"\n")
                 continue
@@ -96,7 +97,8 @@ def import_files(
             counts.episodes += 1
             counts.unscored += not episode.scored
     if not counts.episodes:
-        raise InputError(f"nothing to import: {counts.line()}")
+        said = f"{counts.line()}{first}" if counts.rejected else f"no record in {', '.join(map(str, files))}"
+        raise InputError(f"nothing to import: {said}")
     partial.rename(journal)
     return counts
 
@@ -106,10 +108,12 @@ def _records(
 ) -> Iterator[tuple[Path, int, Rejected | tuple[list[bytes], Episode, Toolset]]]:
     """Every record of the files with its place, read or rejected."""
     ids: set[str] = set()
+    stems: Counter[str] = Counter()
     for path in files:
         for file in _files(path):
             for number, found in _items(file):
-                yield file, number, _read(found, form, Origin(file.stem, number, success), ids)
+                yield file, number, _read(found, form, Origin(file.stem, number, success, stems[file.stem]), ids)
+            stems[file.stem] += 1
 
 
 def _read(found: Any, form: str, origin: Origin, ids: set[str]) -> Rejected | tuple[list[bytes], Episode, Toolset]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from quintain.interface.episode import Episode
 from quintain.interface.faults import ALWAYS_PERMANENT, MAY_PASS
-from quintain.interface.messages import Observation, Turn
+from quintain.interface.messages import DECLINE_PREFIXES, Observation, Turn
 
 RETRIES = 2
 """How often the same call may sensibly be made again while its trouble may pass."""
@@ -53,7 +53,8 @@ def failed_calls(episode: Episode) -> list[FailedCall]:
             tries = 0
             if key in last:
                 before, tries = last.pop(key)
-                before.again = number
+                if before.turn < number:  # of two at once, neither has seen the other fail
+                    before.again = number
             if failed(observation):
                 one = FailedCall(number, observation.fault, may_pass(observation) and tries < RETRIES)
                 last[key] = one, tries + 1
@@ -80,9 +81,19 @@ def faulted(episode: Episode) -> bool:
 
 
 def declined_honestly(episode: Episode) -> bool:
-    """True if the agent declined after a fault that stays: it says what it can't do, and it can't."""
-    stays = any(one.permanent for turn in episode.turns for one in turn.observations)
-    return episode.scored and stays and episode.outcome.kind == "declined"
+    """True if the agent declined, with a reason, after a fault that stays: it says what it can't do, and it can't.
+
+    A renamed field can be read as it is, so it is no reason. Whether another tool would have done is not known.
+    """
+    stays = any(one.permanent and one.fault != "renamed_field" for turn in episode.turns for one in turn.observations)
+    return episode.scored and stays and episode.outcome.kind == "declined" and _gives_a_reason(episode.answer or "")
+
+
+def _gives_a_reason(answer: str) -> bool:
+    """True if something is said beside the words that decline."""
+    text = answer.lstrip()
+    prefix = next((one for one in DECLINE_PREFIXES if text.startswith(one)), "")
+    return any(char.isalnum() for char in text[len(prefix) :])
 
 
 def recovered(episode: Episode) -> bool:

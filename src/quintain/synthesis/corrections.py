@@ -8,6 +8,7 @@ Stages that play one pool have episodes of the same ids: there a line needs its 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -129,6 +130,10 @@ def read_correction(line: bytes, where: str) -> _Correction:
 
 def _action(one: _Correction, toolset: Toolset, where: str) -> Action:
     for call in one.calls:
+        try:
+            json.dumps(call.arguments, allow_nan=False)
+        except ValueError as error:  # NaN, or a number too large
+            raise InputError(f"{where}: arguments of {call.tool} are no JSON: {error}") from None
         wrong = toolset.check(call.tool, call.arguments)
         if wrong is not None:
             raise InputError(f"{where}: {wrong.message}")

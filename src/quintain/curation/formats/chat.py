@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from quintain.curation.formats.columns import Origin, Rejected, columns, identity, outcome_of, verdict_of
+from quintain.curation.formats.columns import Origin, Rejected, check_media, columns, identity, outcome_of, verdict_of
 from quintain.curation.formats.tools import read_tools, write_tools
 from quintain.interface.episode import Digests, Episode, Usage
 from quintain.interface.errors import FormatError, FormatErrorKind, ToolErrorKind
@@ -27,8 +27,6 @@ SUMMARY = "summary"
 GO_ON = "Go on from this summary."
 """Its text."""
 
-_MEDIA = ("image", "images", "audio", "audios", "video", "videos")
-"""Columns in which others keep what a placeholder in the text stands for."""
 _ERRORS = ("format", *get_args(ToolErrorKind))
 _FORMS = get_args(FormatErrorKind)
 _REASONING = ("reasoning_content", "reasoning", "thinking")
@@ -115,10 +113,9 @@ def read_chat(record: Record, origin: Origin) -> tuple[Episode, Toolset]:
     messages = record.get("messages")
     if not isinstance(messages, list) or not all(isinstance(one, dict) for one in messages):
         raise Rejected("messages", "'messages' must be a list of objects")
-    media = next((key for key in _MEDIA if record.get(key)), None)
-    if media is not None:
-        reason = "image" if media.startswith("image") else "content"
-        raise Rejected(reason, f"{media!r} beside the messages; only text is accepted")
+    check_media(record, "beside the messages")
+    for place, one in enumerate(messages):
+        check_media(one, f"in message {place}")
     reading = _Reading(messages, read_tools(record.get("tools")))
     place = 0
     while place < len(messages):
@@ -244,7 +241,8 @@ def _call(written: Any, place: int, running: str, toolset: Toolset) -> Call:
         raise Rejected("call", f"message {place}: a call needs a name and arguments, found {written!r:.80}")
     name = function["name"]
     arguments = _arguments(name, function.get("arguments"), place)
-    return Call(str(written.get("id") or running), name, _without_filling(name, arguments, toolset))
+    own = running if written.get("id") in (None, "") else str(written["id"])
+    return Call(own, name, _without_filling(name, arguments, toolset))
 
 
 def _arguments(name: str, written: Any, place: int) -> Record:
@@ -307,6 +305,8 @@ def _observation(call: Call, result: Record, place: int, toolset: Toolset) -> Ob
 def _marks(result: Record, place: int) -> tuple[Any, Any, Any]:
     """Error, kind of format error and injected fault; an error that others tell in their own words is an exception."""
     error, kind, fault = (result.get(key) or "" for key in ("error", "format_kind", "fault"))
+    if result.get("is_error") is True or result.get("status") == "error":  # as other programs mark it
+        error = error or "exception"
     if error is True or (isinstance(error, str) and error and error not in _ERRORS):
         error = "exception"
     for mark, known in ((error, _ERRORS), (kind, _FORMS), (fault, KINDS)):

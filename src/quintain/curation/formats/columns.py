@@ -15,6 +15,10 @@ _LIMIT = re.compile(r"limit\((\w+)\)")
 _KINDS = ("answered", "declined", "agent_error", "infra_error")
 
 
+_MEDIA = ("image", "images", "audio", "audios", "video", "videos")
+"""Keys beside a text that hold what is none."""
+
+
 class Rejected(Exception):
     """A record can't be exchanged faithfully.
 
@@ -24,10 +28,20 @@ class Rejected(Exception):
     """
 
     def __init__(self, reason: str, detail: str) -> None:
-        detail = encodable(detail)  # it quotes what may be no text
+        detail = " ".join(encodable(detail).split())  # it quotes what may be no text, or several lines
         super().__init__(f"{reason}: {detail}")
         self.reason = reason
         self.detail = detail
+
+
+def check_media(one: dict[str, Any], where: str) -> None:
+    """Refuses images and the like beside a text.
+
+    Raises:
+        Rejected: there are some.
+    """
+    for key in (key for key in _MEDIA if one.get(key)):
+        raise Rejected("image" if key.startswith("image") else "content", f"{key!r} {where}; only text is accepted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +52,13 @@ class Origin:
         name: of its file, without the ending; the world of episodes that name none.
         number: of its line or item, from 1.
         success: the verdict of episodes that have none; None leaves them unscored.
+        copy: number of files of that name before it, which tells the ids of episodes without one apart.
     """
 
     name: str
     number: int
     success: bool | None = None
+    copy: int = 0
 
 
 def columns(episode: Episode) -> dict[str, Any]:
@@ -73,7 +89,7 @@ def identity(record: dict[str, Any], origin: Origin, prompt: str) -> dict[str, A
     if not isinstance(tags, list) or not all(isinstance(tag, str) for tag in tags):
         raise Rejected("column", f"'tags' must be a list of texts, found {tags!r}")
     return {
-        "id": _text(record, "id") or f"{origin.name}-{origin.number}",
+        "id": _text(record, "id") or f"{origin.name}{f'~{origin.copy}' if origin.copy else ''}-{origin.number}",
         "task_id": task,
         "cluster": _text(record, "cluster") or task,
         "world": _text(record, "world") or origin.name,
@@ -90,6 +106,8 @@ def verdict_of(record: dict[str, Any], origin: Origin) -> Verdict | None:
         Rejected: a column has the wrong type, or a value it can't have.
     """
     success = record.get("success")
+    if success is None and record.get("score") is not None:
+        raise Rejected("column", f"'score' is {record['score']!r} without 'success', which a score does not say")
     if record.get("outcome") == "infra_error":
         if success is not None:
             raise Rejected("column", f"'success' is {success!r}, and an infra error has no verdict")

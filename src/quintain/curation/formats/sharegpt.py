@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from quintain.curation.formats.columns import Rejected
+from quintain.curation.formats.columns import Rejected, check_media
 
 _THOUGHT = re.compile(r"<think>\n?(.*?)\n?</think>(?:\n\n)?", re.DOTALL)
 _ROLES = {"human": "user", "user": "user", "system": "system"}
@@ -79,7 +79,11 @@ def from_sharegpt(record: Record) -> Record:
     entries = record.get("conversations")
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise Rejected("messages", "'conversations' must be a list of objects")
+    if "messages" in record:
+        raise Rejected("messages", "both 'conversations' and 'messages'; only one of them is the episode")
     system = record.get("system")
+    if not isinstance(system, str | None):
+        raise Rejected("content", f"'system' must be text, found {type(system).__name__}")
     messages: list[Record] = [{"role": "system", "content": system}] if system else []
     expected = 0
     for place, entry in enumerate(entries):
@@ -93,6 +97,9 @@ def from_sharegpt(record: Record) -> Record:
 def _read(entry: Record, place: int, expected: int) -> Iterator[Record]:
     """The messages of one entry; `expected` calls wait for their results."""
     speaker, value = entry.get("from"), entry.get("value")
+    check_media(entry, f"in entry {place}")
+    unlearnt = any(entry.get(key) in (0, False) and key in entry for key in ("weight", "train", "loss"))
+    masked = {"weight": 0} if unlearnt else {}
     if speaker in _ROLES:
         yield {"role": _ROLES[speaker], "content": value}
     elif speaker in ("observation", "tool"):
@@ -100,10 +107,10 @@ def _read(entry: Record, place: int, expected: int) -> Iterator[Record]:
             yield {"role": "tool", "content": text}
     elif speaker in ("gpt", "assistant"):
         thought, text = _thought(value)
-        yield {"role": "assistant", "content": text, "reasoning_content": thought}
+        yield {"role": "assistant", "content": text, "reasoning_content": thought, **masked}
     elif speaker == "function_call":
         thought, text = _thought(value)
-        yield {"role": "assistant", "content": thought, "tool_calls": _calls(text, place)}
+        yield {"role": "assistant", "content": thought, "tool_calls": _calls(text, place), **masked}
     else:
         raise Rejected(
             "role", f"entry {place}: from {speaker!r}; known: human, gpt, function_call, observation, system"
@@ -120,6 +127,8 @@ def _calls(text: Any, place: int) -> list[Record]:
         found = json.loads(text)
     except (TypeError, ValueError) as error:
         raise Rejected("call", f"entry {place}: a call is no JSON: {error}") from None
+    if found == []:
+        raise Rejected("call", f"entry {place}: a function_call without a call")
     return [{"function": one} for one in (found if isinstance(found, list) else [found])]
 
 
