@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import pickle
 import re
+import resource
+import subprocess
+import sys
 from collections import Counter
 from contextlib import closing
 
@@ -260,3 +263,17 @@ def test_a_preview_refuses_documents_of_a_sealed_pool_before_any_teacher_reads_t
     (tmp_path / "handbook.md").write_text(f"{HANDBOOK}\n# Leak\nTags: {canary}\n")
     assert synth(recipe_file, "--preview", 1, "--out", tmp_path / "run") == 2
     assert "holds a task of a sealed pool (canary)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kilobytes", [60, 500])
+def test_a_disk_that_fills_up_under_a_memory_is_one_line_and_the_next_run_goes_on(recipe_file, tmp_path, kilobytes):
+    command = [sys.executable, "-m", "quintain", "synth", str(recipe_file), "--out", str(tmp_path / "run")]
+
+    def small():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (kilobytes * 1024, resource.RLIM_INFINITY))
+
+    ended = subprocess.run(command, preexec_fn=small, capture_output=True, text=True, timeout=120, check=False)
+    assert ended.returncode == 2
+    assert "Traceback" not in ended.stderr
+    assert "mend that and run the same command again" in ended.stderr.splitlines()[-1]
+    assert synth(recipe_file, "--out", tmp_path / "run") == 0
