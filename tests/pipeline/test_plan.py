@@ -89,6 +89,17 @@ def test_the_published_recipe_has_the_published_tokens():
     assert any("this version plays on one accelerator" in line for line in result["lines"])
 
 
+def test_decisions_that_no_number_of_passes_makes_enough_are_told():
+    plan = plan_run(recipes_folder() / "agentfounder-30b.toml")
+    notes = {one["name"]: one["note"] for one in plan["stages"]}
+    # 20,000 episodes, each told twice: 40,000 x (32,768 + 4 x 8,192) tokens are 2.62B, and there are four passes
+    assert notes["cpt1"].endswith("; has: 10.5B tokens in 4 passes < 40.0B: more episodes, or a lower target")
+    assert (
+        "passes"
+        not in {one["name"]: one["note"] for one in plan_run(recipes_folder() / "single-gpu-7b.toml")["stages"]}["cpt1"]
+    )
+
+
 def test_those_that_only_play_hold_caches_and_the_others_the_states(tmp_path):
     text = (recipes_folder() / "agentfounder-30b.toml").read_text()
     path = tmp_path / "apart.toml"

@@ -134,7 +134,16 @@ class _Planner:
         unknown = "sources without a target come on top" if stage.tokens else "no targets: every source is read once"
         made = self._training(stage, tokens, config.context)
         steps = math.ceil(tokens / config.batch_tokens) or None
-        return StagePlan(stage.name, stage.kind, tokens, steps, *made, note=unknown)
+        return StagePlan(stage.name, stage.kind, tokens, steps, *made, note=f"{unknown}{self._too_few(stage)}")
+
+    def _too_few(self, stage: CPTStage) -> str:
+        """What is said where the decisions of its data are fewer than its target, whatever their number of passes."""
+        sources = [one for one in self.recipe.stages if isinstance(one, HASStage) and one.name in stage.data]
+        asked, passes = stage.tokens.get("has", 0), stage.train.most_epochs
+        most = sum(self.has(one).tokens or 0 for one in sources) * passes
+        if not sources or most >= asked:
+            return ""
+        return f"; has: {most / 1e9:,.1f}B tokens in {passes} passes < {asked / 1e9:,.1f}B: more episodes, or a lower target"
 
     def sft(self, stage: SFTStage) -> StagePlan:
         config = stage.train
