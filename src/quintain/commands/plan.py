@@ -143,7 +143,8 @@ class _Planner:
         most = sum(self.has(one).tokens or 0 for one in sources) * passes
         if not sources or most >= asked:
             return ""
-        return f"; has: {most / 1e9:,.1f}B tokens in {passes} passes < {asked / 1e9:,.1f}B: more episodes, or a lower target"
+        short = f"{most / 1e9:,.1f}B tokens in {passes} passes < {asked / 1e9:,.1f}B"
+        return f"; has: {short}: more episodes, or a lower target"
 
     def sft(self, stage: SFTStage) -> StagePlan:
         config = stage.train
