@@ -326,8 +326,9 @@ def test_the_pages_on_grpo_quote_the_memory_as_measured(suffix):
     assert re.findall(r"\| (\d+\.\d\d) GB \|", page) == [f"{row['peak_gb']:.2f}" for row in result["memory"]]
 
 
-def test_the_page_on_recovery_quotes_the_study_as_measured():
-    page = (DOCS / "concepts" / "recovery.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize("suffix", ["", ".zh"])
+def test_the_pages_on_recovery_quote_the_study_as_measured(suffix):
+    page = (DOCS / "concepts" / f"recovery{suffix}.md").read_text(encoding="utf-8").replace("，各种子 ", ", seeds ")
     result = measured("study_recovery")
     clean, mix = result["rows"]
     for measure in ("pass1", "recovery", "repeat"):
@@ -339,11 +340,15 @@ def test_the_page_on_recovery_quotes_the_study_as_measured():
     for measure in ("pass1", "recovery"):
         found = mix["differences"][measure]
         assert f"{quoted_change(found['estimate'])} (p {found['p_value']:.2f})" in page
-    fifth, own = result["variants"]
-    for one in (result["seeds"]["clean"]["1"], result["seeds"]["mix"]["1"], own):
+    for one in (result["seeds"]["clean"]["1"], result["seeds"]["mix"]["1"], *result["variants"]):
         cells = f"{one['pass1']['value']:.3f} | {quoted(one['struck']['recovery'])} | {quoted(one['repeat'])}"
         assert f"| {cells} |" in page
-    assert f"(repeats {fifth['repeat']['value']:.3f})" in page
+    for row in result["fewer_tokens"]["rows"]:
+        assert all(quoted(one) in page for one in row["estimates"].values())
+    own = result["fewer_tokens"]["variants"][1]
+    assert re.search(rf"{own['struck']['recovery']['value']:.3f} (and|和) {own['repeat']['value']:.3f}", page)
+    pass1 = clean["estimates"]["pass1"]["value"]
+    assert f"{pass1:.2f} (" in (DOCS / "concepts" / "studies.md").read_text(encoding="utf-8")
 
 
 def measured(name: str) -> dict[str, Any]:
