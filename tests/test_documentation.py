@@ -266,6 +266,12 @@ def test_the_pages_on_pretraining_quote_the_study_as_measured(suffix):
     assert all(
         quoted_change(one["estimate"]) in page for one in result["earlier_run"]["against_original"]["fas_has"].values()
     )
+    for cell in result["amounts"]["cells"]:
+        loss, cosine = cell["loss"], cell["gradient_cosine"][-1]["cosine"]
+        scores = f"{cell['pass1']:.3f} | {cell['pass_at_k']:.3f} | {loss['last_mean']:.3f} | {loss['steps_to_control']}"
+        assert f"| {cell['cpt_tokens']:,} | {scores} | {cosine:+.2f} |" in page
+    for law in result["amounts"]["laws"]:
+        assert f"{law['predicted']:.3f} [{law['low']:.3f}, {law['high']:.3f}]" in page
     (smaller,) = result["sizes"]
     losses = [f"{row['fine_tuning_loss']['mean']:.2f}" for row in smaller["rows"]]
     assert all(quoted(row["pass1"]) in page for row in smaller["rows"])
