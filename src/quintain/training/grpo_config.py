@@ -72,6 +72,13 @@ class GRPOConfig(TrainConfig):
     guard: GuardConfig = GuardConfig()
 
     @model_validator(mode="after")
+    def _ahead_within_staleness(self) -> GRPOConfig:
+        if self.stale != "down_weight" and self.ahead > self.max_staleness:
+            both = f"ahead = {self.ahead} > max_staleness = {self.max_staleness}"
+            raise ValueError(f"{both}: every token would be too old to learn from")
+        return self
+
+    @model_validator(mode="after")
     def _cap_beyond_clip(self) -> GRPOConfig:
         if self.ratio_cap < 1 + self.clip_high:
             raise ValueError(f"ratio_cap = {self.ratio_cap} must be at least 1 + clip_high = {1 + self.clip_high:g}")
