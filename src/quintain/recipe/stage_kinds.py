@@ -101,6 +101,7 @@ class FASStage(Stage):
 
 
 CPT_SOURCES = ("planning", "reasoning", "has", "general")
+"""What a cpt stage may learn from."""
 
 
 class CPTStage(Stage):

@@ -108,9 +108,9 @@ def take_questions(excerpt: Excerpt, styles: Sequence[str], reply: Reply, counts
     if len(made.questions) > len(styles):
         counts["questions left out: more than asked for"] += len(made.questions) - len(styles)
     found: dict[str, Question] = {}
-    taken: set[str] = set()
     for one in made.questions[: len(styles)]:
-        reason = _unfit(one, excerpt, styles) or ("a second one of its style" if one.style in taken else "")
+        second = any(one.style == each.style for each in found.values())
+        reason = _unfit(one, excerpt, styles) or ("a second one of its style" if second else "")
         if reason:
             counts[f"questions left out: {reason}"] += 1
             continue
@@ -119,7 +119,6 @@ def take_questions(excerpt: Excerpt, styles: Sequence[str], reply: Reply, counts
         if identity in found:
             counts["questions left out: asked twice in one reply"] += 1
             continue
-        taken.add(one.style)
         knowledge = tuple(excerpt.all[number - 1] for number in one.statements)
         found[identity] = Question(
             identity, excerpt.id, one.style, excerpt.language, one.question, tuple(one.answer), knowledge, one.frame

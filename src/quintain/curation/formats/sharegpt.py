@@ -98,7 +98,7 @@ def _read(entry: Record, place: int, expected: int) -> Iterator[Record]:
     """The messages of one entry; `expected` calls wait for their results."""
     speaker, value = entry.get("from"), entry.get("value")
     check_media(entry, f"in entry {place}")
-    unlearnt = any(entry.get(key) in (0, False) and key in entry for key in ("weight", "train", "loss"))
+    unlearnt = any(entry.get(key) in (0, False) for key in ("weight", "train", "loss"))
     masked = {"weight": 0} if unlearnt else {}
     if speaker in _ROLES:
         yield {"role": _ROLES[speaker], "content": value}
