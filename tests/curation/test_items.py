@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quintain.curation.contamination import Item
-from quintain.curation.items import BLOCK, read_items, texts_of
+from quintain.curation.items import BLOCK, read_items, texts_of, unread
 from quintain.interface.errors import InputError
 
 JSON = st.recursive(
@@ -65,3 +65,13 @@ def test_what_cannot_be_read_is_named(tmp_path, name, message):
     (tmp_path / "bad.jsonl").write_text('{"a": 1}\n{"a": \n')
     with pytest.raises(InputError, match=message):
         list(read_items(tmp_path / name))
+
+
+def test_folders_behind_links_are_scanned_as_the_memory_reads_them(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("The secret task.")
+    (tmp_path / "real" / "b.bin").write_text("x")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "sub").symlink_to(tmp_path / "real")
+    assert [item.text for item in read_items(tmp_path / "docs")] == ["The secret task."]
+    assert unread(tmp_path / "docs") == {".bin": 1}

@@ -11,7 +11,7 @@ import orjson
 
 from quintain.curation.contamination import Item
 from quintain.interface.errors import InputError
-from quintain.interface.files import numbered_lines
+from quintain.interface.files import files_under, numbered_lines
 
 TEXT = (".txt", ".md", ".rst", ".html", ".htm", ".csv", ".tsv")
 RECORDS = (".jsonl", ".ndjson", ".json")
@@ -33,14 +33,17 @@ def read_items(path: Path, kinds: tuple[str, ...] = TEXT + RECORDS) -> Iterator[
     """
     if not path.exists():
         raise InputError(f"no such file or folder: {path}")
-    files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.suffix in kinds)
-    for file in files:
+    for file in files_under(path):
+        if file.suffix not in kinds and file != path:
+            continue
         yield from _lines(file) if file.suffix in RECORDS else _blocks(file)
 
 
 def unread(path: Path) -> Counter[str]:
     """How many files of a folder and below it `read_items` passes over, by their ending."""
-    files = (file for file in path.rglob("*") if file.is_file() and file.suffix not in TEXT + RECORDS)
+    files = (
+        file for file in files_under(path) if file != path and file.is_file() and file.suffix not in TEXT + RECORDS
+    )
     return Counter(file.suffix or file.name for file in files)
 
 
